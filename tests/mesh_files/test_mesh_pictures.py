@@ -69,7 +69,7 @@ def test_meshes_fill_their_pictures(kind: str, tmp_path: Path) -> None:
         assert np.abs(colours(figure).astype(int) - expected).mean() < 1
 
 
-def test_blocks_without_the_array_are_grey(tmp_path: Path) -> None:
+def test_blocks_without_the_array_are_outlines(tmp_path: Path) -> None:
     planes = [pv.Plane(center=(x, 0, 0), i_resolution=1, j_resolution=1) for x in (0, 1, 2)]
     for plane in planes:
         plane.clear_data()
@@ -80,7 +80,15 @@ def test_blocks_without_the_array_are_grey(tmp_path: Path) -> None:
     assert figure.axes[0].child_axes[0].get_ylabel() == "T"
     middle = colours(figure)[100]
     assert [int(middle[x].max()) for x in (150, 500)] == [0, 255]
-    assert 200 < middle[850].max() < 220
+    assert middle[850].min() == 255
+    assert colours(figure)[100, -4:].min() < 230
+    figure = picture(blocks, tmp_path / "mb.ambar")
+    assert figure.axes[0].get_xlim() == (-0.5, 2.5)
+    ball, box = pv.Sphere(), pv.Cube(x_length=2, y_length=2, z_length=2)
+    ball["T"] = ball.points[:, 0]
+    hidden = colours(picture(pv.MultiBlock([ball, box]), tmp_path / "in.ambar", colors="jet"))
+    is_colored = np.ptp(hidden.astype(int), axis=2) > 100
+    assert is_colored[300:700, 300:700].mean() > 0.3
     empty = pv.PolyData()
     empty.point_data["p"] = np.empty(0)
     with pytest.raises(ValueError, match="expected values of 'p' in a block with points"):
@@ -96,6 +104,35 @@ def test_tables_and_errors(tmp_path: Path) -> None:
     nowhere = pv.PolyData(np.full((3, 3), np.nan))
     with pytest.raises(ValueError, match="no points to draw"):
         picture(nowhere, tmp_path / "nan.ambar")
+
+
+def test_steps_without_the_array_are_plain(tmp_path: Path) -> None:
+    from ambar.mesh.drawing import MeshSeriesPlot, draw, write_picture
+
+    plain = pv.Sphere()
+    colored = plain.copy()
+    colored["T"] = colored.points[:, 0]
+    for number, steps in enumerate([(colored, plain), (plain, colored)]):
+        path = tmp_path / f"{number}.ambar"
+        with ambar.open_mesh_series(path, "w-", fsync=False) as writing:
+            for time, step in enumerate(steps):
+                writing.add(step, float(time))
+        series: Any = ambar.open_mesh_series(path)
+        for fields in ((), ("T",)):
+            figure = draw(series, MeshSeriesPlot(path="x", fields=fields))
+            titles = ["step 0, time 0", "step 1, time 1"]
+            titles[1 - number] += ", without T"
+            assert [axes.get_title() for axes in figure.axes] == titles
+            assert figure.axes[1].child_axes[0].get_ylabel() == "T"
+            write_picture(
+                series,
+                MeshSeriesPlot(path="x", fields=fields, movie=tmp_path / f"{number}", dpi=40),
+            )
+        assert len(list((tmp_path / f"{number}").iterdir())) == 2
+        with pytest.raises(KeyError, match=f"no array 'T' on .* of step_00000{1 - number}; avail"):
+            draw(series, MeshSeriesPlot(path="x", fields=("T",), output=1 - number))
+        with pytest.raises(KeyError, match="no array 'U'"):
+            draw(series, MeshSeriesPlot(path="x", fields=("U",)))
 
 
 def test_series_movies_and_comparisons(tmp_path: Path) -> None:

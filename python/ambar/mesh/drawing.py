@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,6 +54,8 @@ _MOST_SAMPLED = 8
 _MOST_COLUMNS = 6
 """Columns of a table that are drawn without a choice."""
 _COLUMNS = 3
+_DRAWN = ("point", "cell")
+"""The associations of arrays that are drawn."""
 _NO_FIELDS = (
     "vtkoriginal",
     "vtkghosttype",
@@ -95,6 +98,16 @@ class _Drawing:
     """The values of the array; magnitudes of vectors; empty without one."""
     array: str | None = None
     """The name of the array in the store."""
+    outlines: tuple[Any, ...] = ()
+    """The edges of blocks without the array."""
+
+    @property
+    def points(self) -> np.ndarray:
+        """The finite points of all that is drawn: float64 (points, 3)."""
+        parts = [part.points for part in (self.shape, *self.outlines) if part.n_points]
+        points: np.ndarray = np.concatenate([np.empty((0, 3)), *parts])
+        points = points[np.isfinite(points).all(axis=1)]
+        return points
 
 
 def draw(opened: Mesh | MeshSeries, request: MeshPlot, on: Figure | Axes | None = None) -> Figure:
@@ -184,24 +197,30 @@ def _panel(
     return _view(_read(mesh, name, request), request, scale)
 
 
-def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawing:
-    """Read a mesh with one of its arrays, by default the active one or the first of numbers."""
+def _read(mesh: Mesh, name: str | None, request: MeshPlot, *, is_plain: bool = False) -> _Drawing:
+    """Read a mesh with one of its arrays, by default the active one or the first of numbers.
+
+    If it is plain, it is read without arrays.
+    """
     import pyvista
 
     known = {(info.association, info.name): info for info in mesh.arrays if info.name}
-    on = ("point", "cell")
+    on = _DRAWN
     if name is not None and not any((of, name) in known for of in on):
         names = sorted({str(own) for of, own in known if of in on})
+        step = f" of {mesh.path}" if mesh.path else ""
         raise _core.NotFoundError(
-            f"{mesh.location}: no array {name!r} on points or cells; {suggestion(name, names)}"
+            f"{mesh.location}: no array {name!r} on points or cells{step}; "
+            f"{suggestion(name, names)}"
         )
     is_chosen = name is not None
-    name = name or _default_array(mesh)
+    name = name or (None if is_plain else _default_array(mesh))
     wanted: dict[str, Any] = {f"{of}_data": [name] if (of, name) in known else [] for of in on}
     read = mesh.read(**wanted, field_data=[], threads=request.threads)
-    shape = _drawable(read, pyvista, name)
-    if shape is None:
+    found = _drawable(read, pyvista, name)
+    if found is None:
         raise _core.UnsupportedError(f"{mesh.location}: PyVista cannot draw a {mesh.type}")
+    shape, without = found
     if not shape.n_points or not np.isfinite(shape.points).all(axis=1).any():
         raise _core.InvalidError(f"{mesh.location}: the mesh has no points to draw")
     if is_chosen and name not in {*shape.point_data, *shape.cell_data}:
@@ -209,7 +228,7 @@ def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawing:
             f"{mesh.location}: expected values of {name!r} in a block with points, found none; "
             "choose another array"
         )
-    return _with_values(shape, name)
+    return replace(_with_values(shape, name), outlines=tuple(map(_edges_of, without)))
 
 
 def _default_array(mesh: Mesh) -> str | None:
@@ -220,12 +239,27 @@ def _default_array(mesh: Mesh) -> str | None:
 def _default_of_steps(meshes: Sequence[Mesh]) -> str | None:
     """Return the first of the arrays of all steps that differs in the first and the last one.
 
-    If none differs, each step has its own default: None.
+    If none differs, return the first of the arrays that most steps have.
     """
-    first, last = meshes[0], meshes[-1]
-    every = set.intersection(*(set(_arrays_to_choose(mesh)) for mesh in meshes))
-    names = (name for name in _arrays_to_choose(first) if name in every)
-    return next((name for name in names if _differs(first, last, name)), None)
+    counts = Counter(name for mesh in meshes for name in _arrays_to_choose(mesh))
+    names = [name for name, count in counts.items() if count == len(meshes)]
+    differing = (name for name in names if _differs(meshes[0], meshes[-1], name))
+    return next(differing, max(counts, key=counts.__getitem__, default=None))
+
+
+def _read_steps(meshes: Sequence[Mesh], name: str | None, request: MeshPlot) -> list[_Drawing]:
+    """Read an array of steps. Steps without it have no values, if another one has it."""
+    having = [_has_array(mesh, name) for mesh in meshes]
+    if name is not None and not any(having):
+        return [_read(meshes[0], name, request)]  # raises an error
+    return [
+        _read(mesh, name if has_array else None, request, is_plain=not has_array)
+        for mesh, has_array in zip(meshes, having, strict=True)
+    ]
+
+
+def _has_array(mesh: Mesh, name: str | None) -> bool:
+    return any(info.name == name and info.association in _DRAWN for info in mesh.arrays)
 
 
 def _differs(first: Mesh, last: Mesh, name: str) -> bool:
@@ -260,15 +294,15 @@ def _arrays_to_choose(mesh: Mesh) -> list[str]:
     return list(dict.fromkeys(name for name in [*active, *names] if name in names))
 
 
-def _drawable(read: Any, pyvista: Any, name: str | None) -> Any:
-    """Return one PyVista dataset of an object; None if it cannot be drawn.
+def _drawable(read: Any, pyvista: Any, name: str | None) -> tuple[Any, list[Any]] | None:
+    """Return one PyVista dataset of an object, and its blocks without the array `name`.
 
-    Blocks without the array `name` get missing values.
+    If no block has the array, the dataset has all blocks. None if the object cannot be drawn.
     """
     from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet, vtkDataSet
 
     if isinstance(read, pyvista.DataSet):
-        return read
+        return read, []
     if isinstance(read, vtkCompositeDataSet):
         leaves = []
         iterator = read.NewIterator()
@@ -278,15 +312,30 @@ def _drawable(read: Any, pyvista: Any, name: str | None) -> Any:
             if isinstance(leaf, vtkDataSet) and leaf.GetNumberOfPoints():
                 leaves.append(pyvista.wrap(leaf))
             iterator.GoToNextItem()
-        _complete(leaves, name)
-        return pyvista.MultiBlock(leaves).combine() if leaves else pyvista.PolyData()
+        having: list[Any] = []
+        without: list[Any] = []
+        for leaf in leaves:
+            (having if name in {*leaf.point_data, *leaf.cell_data} else without).append(leaf)
+        if not having:
+            having, without = leaves, []
+        _complete(having, name)
+        return pyvista.MultiBlock(having).combine() if having else pyvista.PolyData(), without
     if isinstance(read, vtkDataSet):
-        return pyvista.wrap(read)
+        return pyvista.wrap(read), []
     return None
 
 
+def _edges_of(block: Any) -> Any:
+    """Return the sharp edges and the boundary of a block, or the edges of its bounds."""
+    surface = block.extract_surface(algorithm="dataset_surface") if block.n_cells else block
+    edges = None
+    if block.n_cells and surface.n_cells:
+        edges = surface.extract_feature_edges(_SHARP_ANGLE, manifold_edges=False)
+    return edges if edges is not None and edges.n_cells else block.outline()
+
+
 def _complete(blocks: Sequence[Any], name: str | None) -> None:
-    """Give an array of some blocks to all of them: combined blocks keep what all have."""
+    """Give an array on points or cells of some blocks to all: combined blocks keep common ones."""
     for of, count in (("point_data", "n_points"), ("cell_data", "n_cells")):
         tables = [getattr(block, of) for block in blocks]
         shapes = [np.shape(table[name])[1:] for table in tables if name in table]
@@ -316,7 +365,7 @@ def _view(drawn: _Drawing, request: MeshPlot, scale: ColorScale | None = None) -
     """Return a panel of a rendered mesh."""
     if scale is None and drawn.name is not None:
         scale = _scale_of([drawn], request)
-    points = drawn.shape.points[np.isfinite(drawn.shape.points).all(axis=1)]
+    points = drawn.points
     bounds = np.stack([points.min(axis=0), points.max(axis=0)], axis=1).astype("f8")
     sizes = np.ptp(bounds, axis=1)
     flat = [axis for axis in range(3) if sizes[axis] <= 1e-9 * sizes.max()]
@@ -352,7 +401,7 @@ def _render(
     shape = drawn.shape
     fills_volume = plane is None and shape.n_cells and _is_volume(shape)
     options: dict[str, Any] = {"color": "#9fb4c7"}
-    if scale is not None:
+    if scale is not None and drawn.name is not None:
         # Colours are looked up here, so that they are those of the colour bar.
         colored = shape.copy(deep=False)
         data = colored.point_data if "drawn" in colored.point_data else colored.cell_data
@@ -360,7 +409,8 @@ def _render(
         shape = colored
         options = {"scalars": "drawn", "cmap": scale.colors, "clim": (0.0, 1.0)}
         options |= {"nan_color": "lightgray", "show_scalar_bar": False}
-    camera = _camera_of(shape.outline().points if fills_volume else shape.points, plane)
+    is_box = fills_volume and not drawn.outlines
+    camera = _camera_of(shape.outline().points if is_box else drawn.points, plane)
     scale_of_pixels = _PIXELS / max(camera.width, camera.height)
     size = [max(round(side * scale_of_pixels), 60) for side in (camera.width, camera.height)]
     # VTK warns of each display that does not exist, before it renders without one.
@@ -376,6 +426,8 @@ def _render(
                 plotter.add_mesh(shape.outline(), color="#505050", line_width=1.5)
             else:
                 _add_surface(plotter, shape, options, is_flat=plane is not None)
+            for edges in drawn.outlines:
+                plotter.add_mesh(edges, color="#808080", line_width=1.5, lighting=False)
             if plane is None:
                 plotter.add_axes(color="black", line_width=3, viewport=(0, 0, 0.16, 0.16))
             plotter.camera_position = [camera.position, camera.middle, camera.up]
@@ -518,18 +570,27 @@ def _series_grid(
         if meshes[0].type == "Table":
             grid.append([_table_panel(mesh, name, request) for mesh in meshes])
             continue
-        drawn = [_read(mesh, name, request) for mesh in meshes]
-        scale = None if drawn[0].name is None else _scale_of(drawn, request)
-        last = len(drawn) - 1
-        grid.append(
-            [
-                replace(
-                    _view(one, request, scale), title="" if grid else title, has_bar=number == last
-                )
-                for number, (one, title) in enumerate(zip(drawn, titles, strict=True))
-            ]
-        )
+        drawn = _read_steps(meshes, name, request)
+        panels = _step_panels(drawn, request)
+        last = len(panels) - 1
+        for number, (panel, one, title) in enumerate(zip(panels, drawn, titles, strict=True)):
+            is_without = name is not None and one.name is None
+            parts = ["" if grid else title, f"without {name}" if is_without else ""]
+            text = ", ".join(filter(None, parts))
+            panels[number] = replace(panel, title=text, has_bar=number == last)
+        grid.append(panels)
     return grid
+
+
+def _step_panels(drawn: Sequence[_Drawing], request: MeshPlot) -> list[Panel]:
+    """Return panels of steps with one colour scale, whose bar is that of a step with the array."""
+    colored = [one for one in drawn if one.name is not None]
+    if not colored:
+        return [_view(one, request) for one in drawn]
+    scale = _scale_of(colored, request)
+    panels = [_view(one, request, scale) for one in drawn]
+    label = (colored[0].name or "").replace("_", " ")
+    return [replace(panel, bar_label=label) for panel in panels]
 
 
 def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) -> list[Panel]:
@@ -569,12 +630,21 @@ def _frames(series: MeshSeries, request: MeshPlot) -> Iterator[Figure]:
     places = np.unique(np.linspace(0, len(series) - 1, _MOST_SAMPLED).astype(int)).tolist()
     sampled = [series[n] for n in places]
     name = request.fields[0] if request.fields else _default_of_steps(sampled)
-    some = [_read(mesh, name, request) for mesh in sampled]
-    scale = None if some[0].name is None else _scale_of(some, request)
+    if name is not None and not any(_has_array(mesh, name) for mesh in sampled):
+        # Few steps have it.
+        sampled = [mesh for mesh in series if _has_array(mesh, name)][:_MOST_SAMPLED] or sampled
+    scale = None
+    if series[0].type != "Table":
+        colored = [one for one in _read_steps(sampled, name, request) if one.name is not None]
+        scale = _scale_of(colored, request) if colored else None
     for number, mesh in enumerate(series):
-        shown = name if request.fields or name in _arrays_to_choose(mesh) else None
-        panel = _panel(mesh, shown, request, scale)
-        title = _title_of(series, number) if request.title else ""
-        yield draw_grid([[replace(panel, title=title)]])
+        is_plain = series[0].type != "Table" and not _has_array(mesh, name)
+        if is_plain:
+            panel: Panel = _view(_read(mesh, None, request, is_plain=True), request, scale)
+            panel = replace(panel, bar_label=(name or "").replace("_", " "))
+        else:
+            panel = _panel(mesh, name, request, scale)
+        title = _title_of(series, number) + (f", without {name}" if is_plain and name else "")
+        yield draw_grid([[replace(panel, title=title if request.title else "")]])
         if request.report is not None:
             request.report(number + 1, len(series))
