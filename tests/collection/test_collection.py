@@ -386,7 +386,7 @@ def test_all_as_one_dataset_and_dask(path: Path) -> None:
     for scheduler in ("threads", "processes"):
         mean = lazy.temperature.mean("dataset").compute(scheduler=scheduler)
         np.testing.assert_allclose(mean, expected.mean(0), rtol=1e-5)
-    frame = profiles.to_dataframe(["d2", "d3"])
+    frame = profiles.to_dataframe(datasets=["d2", "d3"])
     assert len(frame) == 2 * 12 * 9
     assert frame["dataset"].unique().tolist() == ["d2", "d3"]
 
@@ -452,15 +452,59 @@ def test_tables_of_datasets_that_differ(path: Path) -> None:
         profiles.add("nothing", {})
         profiles.add("named", {"dataset": ("x", [1.0])})
     profiles = ambar.open_collection(path)
-    frame = profiles.to_dataframe(["grid", "scalars", "nothing"])
+    frame = profiles.to_dataframe(datasets=["grid", "scalars", "nothing"])
     assert frame.dataset.tolist() == ["grid"] * 4 + ["scalars", "nothing"]
     assert frame.u.tolist()[:4] == [0.0, 1.0, 2.0, 3.0]
     assert frame.lat.tolist()[4] == 2.5
-    assert profiles.to_dataframe(["grid"], ["u"]).columns.tolist() == ["dataset", "x", "y", "u"]
+    columns = ["dataset", "x", "y", "u"]
+    for variables in ("u", ["u"]):
+        for datasets in (["grid"], [0], slice(1), np.arange(4) == 0):
+            frame = profiles.to_dataframe(variables, datasets)
+            assert (frame.columns.tolist(), len(frame)) == (columns, 4)
+    assert profiles.to_dataframe("u", "u.max > 2").dataset.tolist() == ["grid"] * 4
+    nothing = profiles.to_dataframe("u", "u.max > 9")
+    assert (nothing.columns.tolist(), len(nothing)) == (columns, 0)
     with pytest.raises(ValueError, match=r"dataset 'named': .*choose some with variables"):
-        profiles.to_dataframe(["named"])
+        profiles.to_dataframe(datasets=["named"])
     with pytest.raises(KeyError, match="no variable 'w'"):
         profiles.to_dataframe(variables=["w"])
+
+
+def test_names_in_brackets_alone(path: Path) -> None:
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
+        profiles.add("a", {"t": ("z", [1.0])})
+    profiles = ambar.open_collection(path)
+    for key in (0, slice(0, 1), ["a"]):
+        with pytest.raises(TypeError, match=r"expected the name of a dataset, found .*read"):
+            profiles[key]  # type: ignore[index]
+    assert 0 not in profiles
+
+
+def test_empty_selections_and_dims_of_families_that_differ(path: Path) -> None:
+    """Ragged variables of several types raised NumPy's error for an empty selection."""
+    with ambar.open_collection(path, "w-", ragged=["z"], fsync=False) as profiles:
+        for name, dtype in (("a", "f4"), ("b", "f8")):
+            profiles.add(
+                name, {"t": ("z", np.ones(3, dtype)), "u": (("z", "k"), np.ones((3, 2), dtype))}
+            )
+        profiles.add("plane", {"t": (("y", "x"), np.ones((2, 2), "f4"))})
+    profiles = ambar.open_collection(path)
+    selections: list[Any] = [[], "t.max > 3", slice(0, 0)]
+    for datasets in selections:
+        data = profiles.read(["t", "u"], datasets)
+        assert data.names == []
+        for name, shape in (("t", (0,)), ("u", (0, 2))):
+            assert isinstance(data[name], ambar.RaggedArray)
+            assert len(data[name]) == 0
+            assert (data[name].values.shape, data[name].values.dtype) == (shape, "f8")
+    expected = r"'t' has different numbers of dimensions: \(z\) in 'b', \(y, x\) in 'plane'; select"
+    with pytest.raises(ValueError, match=expected):
+        profiles.read("t", ["b", "plane"])
+    with pytest.raises(
+        ValueError, match=r"2 families: a \(t, u\); b \(t: float64 instead of float32, u"
+    ):
+        profiles.to_xarray(["a", "b"])
+    assert [len(part) for part in profiles.read("t", isel={"y": 0})["t"]] == [3, 3, 2]
 
 
 def test_single_strings_come_back(path: Path) -> None:

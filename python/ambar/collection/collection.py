@@ -17,7 +17,12 @@ from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
 from ambar.collection import representation
 from ambar.collection.attribute_columns import AttributeColumns
-from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
+from ambar.collection.read.bulk_read import (
+    CollectionData,
+    Reader,
+    check_dims,
+    check_numbers_of_dims,
+)
 from ambar.collection.read.indexing import by_family, split_by_labels
 from ambar.collection.read.metadata import RANGE, Metadata, arrow_column, with_missing
 from ambar.collection.schema import DatasetFamily, Schema
@@ -704,6 +709,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         for name in wanted:
             if not any(name in piece.family.columns for piece in pieces):
                 raise self._families.unknown(name)
+            check_numbers_of_dims(name, pieces, lambda: self._catalogue.names_at(at))
             into = out.get(name) if isinstance(out, Mapping) else out
             arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
         return CollectionData(self._catalogue.names_at(at), missing, arrays)
@@ -712,7 +718,7 @@ class Collection(CommitContext, Refreshable, Viewable):
     def __getitem__(self, name: str) -> xr.Dataset:
         """Return a dataset; its values are read when they are used.
 
-        Raises KeyError if the dataset does not exist.
+        Raises KeyError if the dataset does not exist, TypeError for positions and slices.
         """
         from ambar.collection.views import one
 
@@ -784,7 +790,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         return stacked(self, self.choose(datasets))
 
     def to_dataframe(
-        self, names: Sequence[str] | None = None, variables: Sequence[str] | None = None
+        self, variables: str | Sequence[str] | None = None, datasets: Any = None
     ) -> pd.DataFrame:
         """Return the values of datasets as a table of pandas, with the dataset's name in each row.
 
@@ -794,11 +800,11 @@ class Collection(CommitContext, Refreshable, Viewable):
 
         Parameters
         ----------
-        names : sequence of str, optional
-            The names of the datasets; all by default.
-        variables : sequence of str, optional
+        variables : str or sequence of str, optional
             The data variables, with their coordinates; all by default. Choose variables of equal
             dimensions if the dimensions differ: there are many combinations of indices.
+        datasets : optional
+            Names, positions, a slice, a mask or a condition, as for `read`; all by default.
 
         Returns
         -------
@@ -808,24 +814,35 @@ class Collection(CommitContext, Refreshable, Viewable):
         ------
         KeyError
             If a dataset does not exist, or no dataset has one of the variables.
+        IndexError
+            If a position is out of range.
         ValueError
-            If the variables of a dataset cannot be the columns of one table.
+            If the selection is invalid, or the variables of a dataset cannot be the columns of one
+            table.
 
         Examples
         --------
         >>> frame = ambar.open_collection("profiles.ambar").to_dataframe()
         >>> frame.groupby("dataset").temperature.max()["station_0041"].item()
         61.0
+        >>> argo = ambar.open_collection("profiles.ambar").to_dataframe(
+        ...     "temperature", 'platform == "argo"'
+        ... )
+        >>> argo.dataset.unique().tolist()
+        ['station_0041', 'station_0043']
         """
         import pandas as pd
 
         from ambar.collection.views import frame_of
 
-        for variable in variables or ():
+        wanted = [variables] if isinstance(variables, str) else variables
+        for variable in wanted or ():
             if variable not in self.variables:
                 raise self._families.unknown(variable)
-        wanted = self.names if names is None else names
-        frames = [frame_of(name, self.load(name), variables) for name in wanted]
+        names = self.choose(datasets)
+        if not names and len(self):  # no rows, with the columns of the first dataset
+            return frame_of(self.names[0], self.load(self.names[0]), wanted)[:0]
+        frames = [frame_of(name, self.load(name), wanted) for name in names]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def plot(

@@ -14,6 +14,7 @@ from ambar import _core
 from ambar.collection.read.bulk_read import decoded, dtype_of
 from ambar.collection.read.indexing import Piece, as_slice, with_leading
 from ambar.collection.read.metadata import common_attributes
+from ambar.collection.storage.encodings import MISSING
 from ambar.collection.storage.family import Column, Family
 from ambar.collection.storage.records import ROW
 from ambar.collection.storage.row_cache import blocks_of
@@ -233,11 +234,13 @@ def _several_families(names: list[str], families: list[Family]) -> str:
     for name, family in zip(names, families, strict=True):
         members.setdefault(family.number, []).append(name)
     ordered = sorted(members, key=lambda number: -len(members[number]))
+    reference = by_number[ordered[0]]
     listed = "; ".join(
-        f"{_shortened(members[number])} ({', '.join(map(str, by_number[number].columns))})"
+        f"{_shortened(members[number])} "
+        f"({_difference(by_number[number], reference) or ', '.join(by_number[number].columns)})"
         for number in ordered[:4]
     )
-    largest = by_number[ordered[0]].columns
+    largest = reference.columns
     alone = [
         key
         for key in largest
@@ -249,6 +252,27 @@ def _several_families(names: list[str], families: list[Family]) -> str:
         f"{len(members)} families: {listed}{'; ...' if len(ordered) > 4 else ''}. Select one of "
         f"them by names or a condition, to_xarray({call}), or use read()"
     )
+
+
+def _difference(family: Family, reference: Family) -> str:
+    """Return how types and shapes of a family differ from another one with equal variables."""
+    if family.columns.keys() != reference.columns.keys():
+        return ""
+    parts = []
+    for key, column in family.columns.items():
+        other = reference.columns[key]
+        if column.type_name != other.type_name:
+            parts.append(f"{key}: {_type_of(column)} instead of {_type_of(other)}")
+        elif column.dims != other.dims:
+            parts.append(f"{key}: {column.dims} instead of {other.dims}")
+    for dim, size in family.sizes.items():
+        if reference.sizes.get(dim, size) != size:
+            parts.append(f"{dim}: length {size} instead of {reference.sizes[dim]}")
+    return ", ".join(parts)
+
+
+def _type_of(column: Column) -> str:
+    return column.type_name if column.type_name in MISSING else str(dtype_of(column))
 
 
 def _shortened(names: list[str]) -> str:

@@ -105,9 +105,9 @@ class _Drawing:
     def points(self) -> np.ndarray:
         """The finite points of all that is drawn: float64 (points, 3)."""
         parts = [part.points for part in (self.shape, *self.outlines) if part.n_points]
-        points: np.ndarray = np.concatenate([np.empty((0, 3)), *parts])
-        points = points[np.isfinite(points).all(axis=1)]
-        return points
+        points = np.concatenate([np.empty((0, 3)), *parts])
+        finite: np.ndarray = points[np.isfinite(points).all(axis=1)]
+        return finite
 
 
 def draw(opened: Mesh | MeshSeries, request: MeshPlot, on: Figure | Axes | None = None) -> Figure:

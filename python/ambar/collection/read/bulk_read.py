@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -253,6 +253,32 @@ def check_dims(isel: Isel, families: list[Family], variables: list[str]) -> None
             )
 
 
+def check_numbers_of_dims(
+    variable: str, pieces: list[Piece], names: Callable[[], list[str]]
+) -> None:
+    """Check that the selected values of a variable have one number of dimensions.
+
+    `names` returns the names of the selected datasets, for the error.
+    """
+    found: dict[int, tuple[tuple[str, ...], int]] = {}
+    for piece in pieces:
+        if variable in piece.family.columns and len(piece.at):
+            dims = piece.family.columns[variable].dims
+            kept = [dim for dim in dims if not _is_index(piece.isel.get(dim, slice(None)))]
+            found.setdefault(len(kept), (dims, int(piece.at[0])))
+    if len(found) > 1:
+        of = names()
+        listed = ", ".join(f"({', '.join(dims)}) in {of[at]!r}" for dims, at in found.values())
+        raise _core.InvalidError(
+            f"the variable {variable!r} has different numbers of dimensions: {listed}; select "
+            "datasets of one family"
+        )
+
+
+def _is_index(key: Any) -> bool:
+    return not isinstance(key, slice) and np.ndim(key) == 0
+
+
 def _nulls(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """Return an array of missing values: NaN, NaT, 0 or an empty string."""
     kind = dtype.kind
@@ -276,11 +302,10 @@ def _joined(
         for piece, values in zip(pieces, found, strict=True):
             stacked[piece.at] = values
         return stacked
+    if not count:
+        inner = found[0].values.shape[1:] if isinstance(found[0], RaggedArray) else ()
+        return RaggedArray(np.empty((0, *inner), dtype), offsets_of([]))
     firsts = [np.asarray(values[0]) for values in found if len(values)]
-    if len({first.ndim for first in firsts}) > 1:
-        raise _core.InvalidError(
-            "the variable has different numbers of dimensions; select datasets of one family"
-        )
     inner = firsts[0].shape[1:] if firsts else ()
     parts = [np.empty((0, *inner), dtype)] * count
     for piece, values in zip(pieces, found, strict=True):

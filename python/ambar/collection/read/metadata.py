@@ -160,6 +160,11 @@ class Metadata:
             operands = {name: self.operand(name) for name in names}
             times = {name for name, values in operands.items() if is_time(values)}
             text, compared = with_iso_dates(datasets, times)
+            for name in sorted(times - compared):
+                raise _core.InvalidError(
+                    f"{name!r} contains times; expected a comparison with a date in quotes, such "
+                    f'as {name} > "2023-01-01", found {datasets!r}'
+                )
             operands |= {name: iso_dates(operands[name]) for name in compared}
             return np.flatnonzero(_core.Condition(text).evaluate(operands))
         selected = datasets if isinstance(datasets, np.ndarray) else list(datasets)

@@ -235,7 +235,16 @@ class Catalogue:
         return None
 
     def position(self, name: str) -> int:
-        """Return the position of a dataset; raises KeyError if it does not exist."""
+        """Return the position of a dataset.
+
+        Raises KeyError if it does not exist, TypeError if the name is not a string.
+        """
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{self._location}: expected the name of a dataset, found {name!r}; "
+                "collection.names has the names by position, and read, to_xarray and to_dataframe "
+                "accept positions and slices"
+            )
         at = self._find(name)
         if at is None:
             compared = self._names
