@@ -396,6 +396,17 @@ def test_messages_name_options_of_the_command_line(
         "options of this kind: --components, --fields, --halos, --levels, --max-level, --on-error"
         in err
     )
+    profiles = tmp_path / "profiles.ambar"
+    with ambar.open_collection(profiles, "w-", fsync=False) as collection:
+        collection.add("a", {"t": ("z", [1.0])})
+    target = tmp_path / "target.ambar"
+    ambar.convert(profiles, target, fsync=False)
+    bounded = ("convert", profiles, target, "--resume", "--error-bound", "t=0.1")
+    code, _, err = run(capsys, *bounded)
+    assert (code, "leave --error-bound out to add to it" in err) == (2, True)
+    code, _, err = run(capsys, "plot", profiles, "--slice", "0.5")
+    kind = "--slice does not apply to the kind 'collection'; options of this kind: "
+    assert (code, f"{kind}--field, --dpi, --title, --colors, --limits" in err) == (2, True)
     code, _, err = run(capsys, "convert", output("sedov"), tmp_path / "no" / "x.ambar")
     assert (code, "the folder to write to does not exist; create it first" in err) == (3, True)
     (tmp_path / "empty").mkdir()

@@ -113,6 +113,20 @@ def test_broken_files_are_told_and_the_rest_is_kept(
     assert "the dimension name 'dataset' is reserved" in why["dim.nc"]
 
 
+@needs_netcdf4
+def test_files_of_other_programs_say_how_they_are_stored(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(3))
+    with pytest.raises(
+        ambar.UnsupportedError, match=r"found an array of NumPy; store it .*create_array"
+    ):
+        ambar.convert(tmp_path / "x.npy", tmp_path / "x.ambar")
+    plotfile = tmp_path / "files" / "plt00000.h5"
+    plotfile.parent.mkdir()
+    xr.Dataset({"data": ("x", [1.0])}).to_netcdf(plotfile, group="level_0", engine="netcdf4")
+    with pytest.raises(ambar.UnsupportedError, match="is a plotfile of AMReX, convert it alone"):
+        ambar.convert(tmp_path / "files", tmp_path / "x.ambar")
+
+
 def _bad(folder: Path, name: str) -> Path:
     path = folder / name
     path.write_text("no data")

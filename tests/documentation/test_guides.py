@@ -59,6 +59,23 @@ def test_the_page_on_performance_runs_as_written(
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["True", "False"]
 
 
+def test_the_section_on_ragged_collections_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("xarray")
+    page = read_page("docs/howto/collections")
+    section = page[page.index("## Ragged") : page.index("## Missing strings")]
+    monkeypatch.chdir(tmp_path)
+    found = run_blocks(section)
+    frame = found["frame"]
+    assert frame.columns.tolist() == ["dataset", "obs", "oxygen"]
+    assert frame.groupby("dataset").size().to_dict() == {"cast0": 120, "cast2": 45}
+    assert frame.obs[120:].tolist() == list(range(45))
+    attrs = found["casts"].attrs_table().to_pandas()
+    assert len(frame.merge(attrs, on="dataset")) == 165
+
+
 def test_the_jobs_of_the_page_on_sites_run(tmp_path: Path) -> None:
     (tmp_path / "run42").symlink_to(RAMSES / "sedov3d_small")
     (tmp_path / "results").mkdir()

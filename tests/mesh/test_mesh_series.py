@@ -55,6 +55,8 @@ def test_times_increase_across_steps_without_a_time(tmp_path: Path) -> None:
     with ambar.open_mesh_series(tmp_path / "run.ambar", "a", fsync=False) as series:
         series.add(step(0), 1.0)
         series.add(step(1))
+        with pytest.raises(TypeError, match="expected a number as the time of the step, found '2'"):
+            series.add(step(2), "2")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="time 0.5 is not after that of the last step, 1.0"):
             series.add(step(2), 0.5)
         assert series.times == [1.0, None]

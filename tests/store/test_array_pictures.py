@@ -117,6 +117,30 @@ def test_versions_of_an_array_are_compared(tmp_path: Path) -> None:
     assert few.axes[2].get_title().startswith("largest error shown ")
 
 
+def test_the_middle_of_a_volume_is_drawn(tmp_path: Path) -> None:
+    """The first plane, at a side of the volume, is often empty."""
+    values = np.random.default_rng(3).random((3, 9, 6, 7))
+    dataset = xr.Dataset(
+        {"rho": (("z", "y", "x"), values[0]), "T": (("time", "z", "y", "x"), values)},
+        {"z": np.linspace(0, 1, 9)},
+    )
+    dataset["sea"] = ("depth", "y", "x"), values[1]
+    dataset.ambar.write(tmp_path / "a.ambar")
+    store = ambar.open_store(tmp_path / "a.ambar")
+    request = ArraysPlot(path="x", fields=("rho", "T", "sea"))
+    figure: Any = arrays.draw(store, request)
+    titles = ["z = 0.5 (5 of 9)", "z = 0.5 (5 of 9), time 1 of 3", "depth 1 of 9"]
+    assert [axes.get_title() for axes in figure.axes] == titles
+    np.testing.assert_array_equal(figure.axes[1].images[0].get_array(), values[0, 4])
+    assert figure.axes[0].images[0].get_array().max() == values[0, 4].max()
+    chosen: Any = arrays.draw(store, replace(request, fields=("rho",), output=0))
+    assert chosen.axes[0].get_title() == "z = 0 (1 of 9)"
+    dataset.ambar.write(tmp_path / "b.ambar")
+    other = ambar.open_store(tmp_path / "b.ambar")
+    both: Any = arrays.draw(store, replace(request, fields=("rho",), against=other))
+    assert [axes.get_title() for axes in both.axes[:2]] == [f"a.ambar, {titles[0]}", "b.ambar"]
+
+
 def test_collections_have_positions_and_profiles(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
 

@@ -75,6 +75,7 @@ _ARGUMENTS = {
     'on_conflict="skip"': "--on-conflict skip",
     "error bounds by variable, such as {'temperature': 0.01}": "VARIABLE=BOUND, such as "
     "temperature=0.01",
+    "leave encoding (error_bound) out": "leave --error-bound out",
     "folder=PATH": "--folder PATH",
     "decode_times=False": "--no-decode-times",
     "snapshot.with_units(...): a name (Nyx, WarpX, SI, cgs) or ambar.Units": "ambar plot "

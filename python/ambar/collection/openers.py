@@ -160,5 +160,13 @@ def _check_same(
         if value != found[name]:
             raise _core.InvalidError(
                 f"{os.fspath(path)} was created with {name}={found[name]!r}, but {name}={value!r} "
-                f"was given; leave {name} out to add to it"
+                f"was given; leave {name}{_also(name, value)} out to add to it"
             )
+
+
+def _also(name: str, value: Any) -> str:
+    """Return the argument of conversions that makes a setting, in parentheses; "" for others."""
+    has_only_bounds = name == "encoding" and all(
+        each.keys() == {"error_bound"} for each in value.values()
+    )
+    return " (error_bound)" if value and has_only_bounds else ""

@@ -253,6 +253,9 @@ class ExportRequest:
 class PlotRequest:
     """A call of ``ambar plot``: the path, the picture, and the options of every picture."""
 
+    command_options: ClassVar[tuple[str, ...]] = ("field", "against", "movie", "dpi", "title")
+    """The options of the command line that apply, beside those of the kind, for messages."""
+
     path: Path
     target: pathlib.Path | None = None
     fields: tuple[str, ...] = ()
@@ -378,11 +381,16 @@ def build(
     ValueError
         If the class has no such option: an `InvalidOptionError`.
     """
-    known = sorted({one.name for one in fields(cls)} - common.keys())
+    known: list[str] = sorted({one.name for one in fields(cls)} - common.keys())
     for option in options:
         if option not in known:
             later = getattr(cls, "store_options", ())
-            raise InvalidOptionError(os.fspath(where), option, kind, known, list(common), later)
+            # Methods of Python have the others as arguments that are not common.
+            more: tuple[str, ...] = (
+                getattr(cls, "command_options", ()) if "target" in common else ()
+            )
+            listed = [*more, *known]
+            raise InvalidOptionError(os.fspath(where), option, kind, listed, list(common), later)
     return cls(**common, **options)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -76,6 +76,8 @@ _CORNER = np.array([1.0, -1.3, 0.9])
 class MeshPlot(PlotRequest):
     """The options of ``ambar plot`` for a mesh."""
 
+    command_options: ClassVar[tuple[str, ...]] = ("field", "against", "dpi", "title")
+
     colors: str | None = None
     log: bool | None = None
     limits: tuple[float, float] | None = None
@@ -84,6 +86,8 @@ class MeshPlot(PlotRequest):
 @dataclass(frozen=True, kw_only=True)
 class MeshSeriesPlot(MeshPlot):
     """The options of ``ambar plot`` for a series of meshes."""
+
+    command_options: ClassVar[tuple[str, ...]] = PlotRequest.command_options
 
     output: int | None = None
 

@@ -118,6 +118,8 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
 
         Raises
         ------
+        TypeError
+            If `time` is not a number.
         ValueError
             If the series is open for reading, or `time` is not greater than the previous one. Other
             errors are those of `ambar.write_mesh`.
@@ -137,6 +139,8 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
             )
         self._writer._core.check()
         self._commit(self._writer)
+        if isinstance(time, (str, bytes)):
+            raise TypeError(f"expected a number as the time of the step, found {time!r}")
         if time is not None:
             time = float(time)
             last = next((known for known in reversed(self._times) if known is not None), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ambar.kinds.request import PlotRequest
 
@@ -22,6 +23,8 @@ class ArraysPlot(PlotRequest):
 @dataclass(frozen=True, kw_only=True)
 class CollectionPlot(PlotRequest):
     """The options of ``ambar plot`` for collections."""
+
+    command_options: ClassVar[tuple[str, ...]] = ("field", "dpi", "title")
 
     where: str | None = None
     log: bool | None = None

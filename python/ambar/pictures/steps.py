@@ -22,7 +22,7 @@ class ArrayPlace:
 
     path: str
     index: int | None = None
-    """The index along the first of three or more dimensions; None for the first one."""
+    """The index along the first of three or more dimensions; None for the usual one."""
     title: str = ""
     """The step and its time, where they are known."""
 

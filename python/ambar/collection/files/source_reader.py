@@ -54,6 +54,11 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
     opened = _opened(path, reading)
     with opened.dataset as dataset:
         groups = groups_of(path) if opened.file is None else _groups_in(opened.file)
+        if "level_0" in groups and not dataset.variables:
+            raise _core.UnsupportedError(
+                f"expected variables in the root group, found only the groups {', '.join(groups)}; "
+                "if the file is a plotfile of AMReX, convert it alone, without other files"
+            )
         if groups and not dataset.variables:
             raise _core.UnsupportedError(
                 f"expected variables in the root group, found only the groups {', '.join(groups)}; "
@@ -235,6 +240,12 @@ def _unknown(path: Path) -> str:
         start = file.read(8)
     if start == HDF5 or start[:4] in _CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
+    if start[:6] == b"\x93NUMPY":
+        return (
+            "expected a NetCDF or HDF5 file or a Zarr store, found an array of NumPy; store it in "
+            "Python: with ambar.create(store) as writer: writer.create_array(name, "
+            "data=numpy.load(file))"
+        )
     return (
         f"expected a NetCDF or HDF5 file or a Zarr store, found the first bytes {start!r}; ambar "
         "also converts outputs of RAMSES, plotfiles of AMReX, and meshes of PyVista and meshio"
