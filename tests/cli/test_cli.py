@@ -406,7 +406,7 @@ def test_messages_name_options_of_the_command_line(
     assert (code, "leave --error-bound out to add to it" in err) == (2, True)
     code, _, err = run(capsys, "plot", profiles, "--slice", "0.5")
     kind = "--slice does not apply to the kind 'collection'; options of this kind: "
-    assert (code, f"{kind}--field, --dpi, --title, --colors, --limits" in err) == (2, True)
+    assert (code, f"{kind}--field (-f), --dpi, --title, --colors (--cmap)," in err) == (2, True)
     code, _, err = run(capsys, "convert", output("sedov"), tmp_path / "no" / "x.ambar")
     assert (code, "the folder to write to does not exist; create it first" in err) == (3, True)
     (tmp_path / "empty").mkdir()

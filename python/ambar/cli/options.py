@@ -67,7 +67,12 @@ Threads = Annotated[
     int | None, option("Threads to use; all cores by default.", "--threads", "-t", min=1)
 ]
 Progress = Annotated[bool, flag("--progress/--no-progress", "Show a bar for work over a second.")]
-_OPTION_NAMES = {"slice_at": "slice", "datasets": "where"}
+_OPTION_NAMES = {
+    "slice_at": "slice",
+    "datasets": "where",
+    "field": "field (-f)",
+    "colors": "colors (--cmap)",
+}
 _ARGUMENTS = {
     'mode="w"': "--overwrite",
     'mode="a"': "--resume",
