@@ -212,6 +212,34 @@ def test_regions_and_levels_of_a_snapshot(stores: dict[str, Path], tmp_path: Pat
     assert sorted(tmp_path.iterdir()) == [target]
 
 
+def test_info_and_xarray_state_the_sum_of_bounds(
+    stores: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    xr = pytest.importorskip("xarray")
+    once, twice, part = (tmp_path / f"{name}.ambar" for name in ("once", "twice", "part"))
+    ambar.convert(
+        stores["gravpart"],
+        once,
+        error_bound={"density": "1e-3 relative", "pressure": "60 dB"},
+        fsync=False,
+    )
+    ambar.convert(once, twice, error_bound={"density": "1e-2 relative"}, fsync=False)
+    region = ambar.Box((0, 0, 0), (0.5, 0.5, 0.5))
+    with pytest.warns(UserWarning, match="without further loss"):
+        ambar.convert(twice, part, region=region, fsync=False)
+    for path in (twice, part):
+        code, out, _ = run(capsys, "info", path)
+        assert code == 0
+        table = out[out.index("error bound of  to the original values  given bound") :]
+        lines = [line.split() for line in table.splitlines()[1:3]]
+        assert lines[0] == ["amr/density", "0.01101", "relative", "-"]
+        assert (lines[1][0], lines[1][-2:]) == ("amr/pressure", ["60", "dB"])
+        attributes = xr.open_dataset(path, engine="ambar", group="amr")["density"].attrs
+        assert attributes["lossy_compression_maximum_relative_error"] == pytest.approx(0.01101)
+    attributes = xr.open_dataset(once, engine="ambar", group="amr")["density"].attrs
+    assert attributes["lossy_compression_maximum_relative_error"] == 1e-3
+
+
 def test_bounds_of_a_snapshot_add_up(stores: dict[str, Path], tmp_path: Path) -> None:
     source, once, twice = stores["gravpart"], tmp_path / "once.ambar", tmp_path / "twice.ambar"
     ambar.convert(source, once, error_bound={"density": 1e-2, "particles/mass": 1e-6}, fsync=False)

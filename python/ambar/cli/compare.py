@@ -86,7 +86,7 @@ def compare(
 def _show(found: Comparison) -> None:
     _print(repr(found))
     _show_levels(found.fields)
-    show_bounds(_bounds_of_parts(found))
+    show_bounds(("given bound",), list(_bounds_of_parts(found).items()))
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
     console.print()

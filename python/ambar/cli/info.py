@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -255,7 +256,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     for group in found["groups"]:
         if group["kind"] == "amr":
             _show_levels(group)
-    show_bounds(_given_bounds(found))
+    show_bounds(("to the original values", "given bound"), _bound_rows(found))
     _show_arrays(found["arrays"], every=every)
 
 
@@ -274,19 +275,35 @@ def _show_checkpoint(found: dict[str, Any], *, every: bool) -> None:
     _show_arrays(found["arrays"], every=every)
 
 
-def _given_bounds(found: dict[str, Any]) -> dict[str, str]:
-    """Return the error bounds that were given, by group and target, and those of arrays."""
-    given: dict[str, str] = {}
-    groups = []
+def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the error bounds by field: that to the original values, and the given one.
+
+    The first is the loosest one of a field with bounds of levels or boxes, and the sum of bounds if
+    values were changed more than once.
+    """
+    from ambar.store.error_bounds import bound_text
+
+    rows: list[tuple[str, str, str]] = []
+    stated: set[str] = set()
     for group in found["groups"]:
-        bounds = group.get("requested_bounds") or {}
-        path = group["path"].strip("/")
-        groups += [f"{path}/"] if bounds else []
-        given |= {f"{path}/{target}".lstrip("/"): str(bound) for target, bound in bounds.items()}
+        own = f"{group['path'].strip('/')}/".lstrip("/")
+        given = {str(target): str(bound) for target, bound in _dict(group, "requested_bounds")}
+        bounds = dict(_dict(group, "error_bounds"))
+        stated |= {own + field for field in bounds}
+        for field, bound in bounds.items():
+            rows.append((own + field, bound_text(bound), given.pop(field, "-")))
+            parts = [target for target in given if target.partition("@")[0] == field]
+            rows += [(own + target, "", given.pop(target)) for target in parts]
+        rows += [(own + target, "-", bound) for target, bound in given.items()]
     for array in found["arrays"]:
-        if array["error_bound"] and not array["path"].startswith(tuple(groups)):
-            given[array["path"]] = str(array["error_bound"])
-    return given
+        path = re.sub(r"(^|/)level_\d+/(?=[^/]+$)", r"\1", array["path"])
+        if array["error_bound"] and not stated.intersection((path, array["path"])):
+            rows.append((array["path"], bound_text(array["error_bound"]), "-"))
+    return rows
+
+
+def _dict(group: dict[str, Any], key: str) -> Iterable[tuple[str, Any]]:
+    return (group.get(key) or {}).items()
 
 
 def _show_steps(snapshots: list[dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -100,13 +100,13 @@ def show_pairs(rows: Iterable[tuple[str, object]]) -> None:
     console.print(table)
 
 
-def show_bounds(bounds: Mapping[str, str]) -> None:
-    """Print the error bounds that were given, by target."""
-    if not bounds:
+def show_bounds(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of error bounds, if there are some."""
+    if not rows:
         return
-    table = plain_table("error bound of", "given bound", left=2)
-    for target, bound in bounds.items():
-        table.add_row(escape(target), escape(bound))
+    table = plain_table("error bound of", *columns, left=1 + len(columns))
+    for row in rows:
+        table.add_row(*map(escape, row))
     show_table(table)
 
 

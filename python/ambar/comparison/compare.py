@@ -29,6 +29,7 @@ from ambar.store.error_bounds import (
     ErrorBound,
     PartBound,
     as_text,
+    bound_text,
     loose_bound,
     median_magnitude,
     range_of,
@@ -281,14 +282,14 @@ def ssim_text(value: float) -> str:
 
 def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str]:
     """Return the checked bound, the given bound and whether it held."""
-    bound = "-" if one.bound is None else one.bound
+    bound = "-" if one.bound is None else bound_text(one.bound)
     given = next(iter(one.bounds.values()), "-")
     if one.bound is None and one.bounds:  # of levels or boxes
         bound = "by part"
     if len(one.bounds) > 1:
         given = f"{len(one.bounds)} parts"
     held = "-" if one.held is None else "yes" if one.held else "NO"
-    return bound if isinstance(bound, str) else f"{bound:.4g}", given, held
+    return bound, given, held
 
 
 def _exceeding(noun: str, names: list[str]) -> list[str]:

@@ -282,6 +282,61 @@ def added_bounds(first: float | str, second: float | str) -> float | str | None:
     return f"{bound!r} relative" + (f" above {floor!r}" if floor else "")
 
 
+def lossy_attributes(bound: float | str) -> dict[str, Any]:
+    """Return the attributes that state a loss in the style of the CF conventions (docs/format.md).
+
+    Examples
+    --------
+    >>> lossy_attributes(0.5)["lossy_compression_maximum_absolute_error"]
+    0.5
+    """
+    kind, numbers = _core.bound_parts(bound)
+    if kind == "lossless":
+        return {}
+    attributes: dict[str, Any] = {
+        "lossy_compression": "bitround" if kind == "bits" else "ambar",
+        "lossy_compression_error_bound": as_text(bound),
+    }
+    name = {
+        "absolute": "maximum_absolute_error",
+        "bits": "nsb",
+        "rms": "root_mean_square_error",
+        # With a floor, the relative error has no maximum.
+        "relative": "" if numbers[1:] and numbers[1] else "maximum_relative_error",
+    }.get(kind)
+    if name:
+        value = int(numbers[0]) if kind == "bits" else numbers[0]
+        attributes[f"lossy_compression_{name}"] = value
+    return attributes
+
+
+def bound_text(bound: float | str) -> str:
+    """Return a bound for people: its numbers have four digits, and are never smaller.
+
+    Examples
+    --------
+    >>> bound_text(264760752.69421262), bound_text(0.01 + 0.05), bound_text("0.0110012 relative")
+    ('2.648e+08', '0.06', '0.01101 relative')
+    """
+    if not isinstance(bound, str):
+        return _rounded_up(float(bound))
+    return _NUMBER.sub(lambda found: _rounded_up(float(found[0])), bound)
+
+
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:[eE][-+]?\d+)?")
+_ROUNDING = 1e-12
+"""Relative difference that is due to the rounding of sums such as 0.01 + 0.05."""
+
+
+def _rounded_up(value: float) -> str:
+    """Return a number with four digits that is not below it, except by the rounding of float64."""
+    text = f"{value:.4g}"
+    if not np.isfinite(value) or float(text) >= value * (1 - _ROUNDING):
+        return text
+    mantissa, _, exponent = f"{value:.3e}".partition("e")
+    return f"{float(f'{float(mantissa) + 0.001:.3f}e{exponent}'):.4g}"
+
+
 def parse_bounds(text: str | None) -> ErrorBound | None:
     """Parse an option of the command line: one bound, or target=bound,target=bound.
 

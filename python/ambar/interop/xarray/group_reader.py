@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from ambar import _core
 from ambar._util.text import suggestion
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
+from ambar.store.error_bounds import lossy_attributes
 from ambar.store.store import Store
 
 # The indexing that `Array.read` supports; xarray does the rest in memory.
@@ -114,15 +117,42 @@ class GroupStore(AbstractDataStore):
             "fill_value": array.fill_value,
         }
         data = indexing.LazilyIndexedArray(LazyArray(self.opened, node, array))
-        return xr.Variable(dims, data, attributes_of(array), encoding)
+        attributes = attributes_of(array, loss_of_field(store, node, array))
+        return xr.Variable(dims, data, attributes, encoding)
 
 
-def attributes_of(array: Array) -> dict[str, Any]:
-    """Return the attributes of an array as xarray decodes them, with those of the loss."""
-    attributes = {**array.attrs, **array.lossy_attrs}
+def attributes_of(array: Array, loss: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the attributes of an array as xarray decodes them, with those of the loss.
+
+    `loss` replaces the attributes of the loss that follow from the codecs of the array.
+    """
+    attributes = {**array.attrs, **(array.lossy_attrs if loss is None else loss)}
     if "_FillValue" in attributes:
         attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
     return attributes
+
+
+def loss_of_field(store: Store, node: str, array: Array) -> dict[str, Any] | None:
+    """Return the attributes of the loss of a field that was changed before it was encoded.
+
+    None if they follow from the codecs. Copies of snapshots state the sum of error bounds in the
+    attributes of the group, whereas the codecs have the last one, or none.
+    """
+    path, _, field = node.strip("/").rpartition("/")
+    owner, _, last = path.rpartition("/")
+    own = store._ambar_attributes(owner if _LEVEL.fullmatch(last) else path)
+    bound = own.get("error_bounds", {}).get(field)
+    given = own.get("requested_bounds", {})
+    has_one_bound = field in given and bool(array.error_bound)
+    # Some levels of a field with bounds of levels are lossless.
+    has_parts = any(target.startswith(f"{field}@") for target in given)
+    if bound is None or has_one_bound or has_parts:
+        return None
+    return lossy_attributes(bound)
+
+
+_LEVEL = re.compile(r"level_\d+")
+"""The name of the group of a level of cells in patches."""
 
 
 def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -160,4 +190,5 @@ def open_group(store: Store, group: str, name: str) -> xr.DataArray:
     if len(set(named)) < len(named):
         named = [f"dimension {number}" for number in range(array.ndim)]
     lazy = indexing.LazilyIndexedArray(LazyArray(opened, array.path, array))
-    return xr.DataArray(xr.Variable(named, lazy, attributes_of(array)), name=name)
+    attributes = attributes_of(array, loss_of_field(store, array.path, array))
+    return xr.DataArray(xr.Variable(named, lazy, attributes), name=name)
