@@ -638,6 +638,34 @@ def test_a_comparison_is_printed_as_a_table(pair: tuple[Path, Path]) -> None:
     assert ambar.compare(pair[0], pair[0]).verdict == "no error bound is known"
 
 
+def test_the_verdict_names_what_was_not_checked(tmp_path: Path) -> None:
+    source = output("gravpart")
+    paths = {name: tmp_path / f"{name}.ambar" for name in ("a", "b")}
+    bounds = {"a": "60 dB", "b": "1e-3 relative"}
+    components = {"a": ["hydro"], "b": ["hydro", "particles"]}
+    for name, path in paths.items():
+        ambar.convert(
+            source,
+            path,
+            components=components[name],
+            error_bound={"density": bounds[name]},
+            fsync=False,
+        )
+    found = ambar.compare(paths["a"], paths["b"])
+    assert found.held
+    assert found.verdict == (
+        "all known bounds hold; not checked, as no bound is known: density; not compared, only in "
+        "the other: particles"
+    )
+    chosen = ambar.compare(paths["a"], paths["b"], ["pressure"])
+    assert chosen.verdict == "all bounds hold"
+    done = CliRunner().invoke(app, ["compare", str(paths["a"]), str(paths["b"])])
+    assert done.exit_code == 0
+    assert done.stdout.count("all known bounds hold") == 1
+    assert "by part" not in done.stdout
+    assert done.stdout.splitlines()[-1] == found.verdict
+
+
 def test_strings_and_flags_of_meshes_are_compared(tmp_path: Path) -> None:
     pv = pytest.importorskip("pyvista")
     mesh = pv.ImageData(dimensions=(9, 9, 9)).to_tetrahedra()

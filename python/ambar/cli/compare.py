@@ -19,6 +19,7 @@ from ambar.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from ambar.comparison.bounds import CheckedBound
     from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
 
 
@@ -28,13 +29,18 @@ def compare(
     ],
     other: Annotated[str, typer.Argument(help="Another version of the same.")],
     fields: Annotated[
-        str | None, option("Fields, or particles, to compare; else all in both.", "--fields", "-f")
+        str | None,
+        option(
+            "Fields and components such as particles to compare; by default all that both have.",
+            "--fields",
+            "-f",
+        ),
     ] = None,
     bound: Annotated[
         str | None,
         option(
-            "The bound to hold: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range', "
-            "as for convert; else what the stores say."
+            "The bound to check: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range', "
+            "as for convert; by default the bounds that the stores state."
         ),
     ] = None,
     spectrum: Annotated[str | None, option("A field whose power spectra are compared.")] = None,
@@ -47,15 +53,17 @@ def compare(
     """Compare two versions cell by cell: largest error, PSNR, SSIM, ratio.
 
     The largest error is absolute, in the unit of the field. A bound "relative" is relative to each
-    value of the original, the PSNR to the range of its field over all levels. The ratio is that of
-    the bytes of a field in the original to those in the other version: in stores as they are
-    stored, in other files in memory. If the original alone is a store, it is the inverse.
+    value of the original, the PSNR to the range of its field over all levels. The ratio is the
+    bytes of a field in the original, divided by those in the other version: in stores as they are
+    stored, in other files in memory. If only the original is a store, the two are exchanged.
 
-    Particles, sinks and clumps are matched by their identities, else by order or position.
+    Particles, sinks and clumps are matched by their identities, otherwise by order or position.
 
-    Exit code 1 if a bound is broken: one that is given with --bound, or that a store was written
-    with. A store without bounds promises that nothing differs. So it is if particles are missing
-    in one of the two, if nothing was compared, or if something could not be.
+    The exit code is 1 if a bound is broken: one that is given with --bound, or that a store was
+    written with. Fields of a store without bounds must be equal. It is also 1 if particles or
+    datasets are missing in one of the two, if nothing was compared, or if an array cannot be
+    compared. The last line also names fields without a known bound, and fields and components that
+    only one of the two has. They do not change the exit code.
 
     [bold]Examples[/bold]
     ambar compare plt00200 plt.ambar
@@ -84,8 +92,8 @@ def compare(
 
 
 def _show(found: Comparison) -> None:
-    _print(repr(found))
-    _show_levels(found.fields)
+    _print(found._text())
+    _show_ranges(found.fields)
     show_bounds(("given bound",), list(_bounds_of_parts(found).items()))
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
@@ -97,38 +105,45 @@ def _print(text: str, style: str | None = None) -> None:
     console.print(text, markup=False, style=style, soft_wrap=True)
 
 
-def _show_levels(fields: list[FieldComparison]) -> None:
-    """Print the value range and the errors of each field, and of each of its levels."""
+def _show_ranges(fields: list[FieldComparison]) -> None:
+    """Print the value range of each field, and the range and the errors of each of its levels."""
     from ambar.comparison.compare import ssim_text
 
-    names = ("field", "level", "values", "lowest", "highest", "max abs error", "PSNR dB", "SSIM")
-    table = plain_table(*names)
+    if not fields:
+        return
+    has_levels = any(len(one.levels) > 1 for one in fields)
+    errors = ("max abs error", "PSNR dB", "SSIM") if has_levels else ()
+    table = plain_table("field", *["level"] * has_levels, "values", "lowest", "highest", *errors)
     for one in fields:
         for part in (one.all, *(one.levels if len(one.levels) > 1 else ())):
+            level = "all" if part.level is None else str(part.level)
+            # The errors of all levels are in the table above.
+            of_level = (f"{part.max_error:.4g}", f"{part.psnr:.1f}", ssim_text(part.ssim))
             table.add_row(
                 escape(one.field) if part is one.all else "",
-                "all" if part.level is None else str(part.level),
+                *[level] * has_levels,
                 f"{part.cells:,}",
                 f"{part.lowest:.4g}",
                 f"{part.highest:.4g}",
-                f"{part.max_error:.4g}",
-                f"{part.psnr:.1f}",
-                ssim_text(part.ssim),
+                *(of_level if part is not one.all else ()),
             )
-    if fields:
-        show_table(table)
+    show_table(table)
 
 
 def _bounds_of_parts(found: Comparison) -> dict[str, str]:
     """Return the given bounds, by target, of fields and columns that have several."""
     bounds: dict[str, str] = {}
     for one in found.fields:
-        bounds |= one.bounds if one.bound is None else {}
+        bounds |= one.bounds if _has_parts(one) else {}
     for rows in found.tables:
         for column in rows.columns:
-            if column.bound is None:
+            if _has_parts(column):
                 bounds |= {_full(rows.component, name): of for name, of in column.bounds.items()}
     return bounds
+
+
+def _has_parts(one: CheckedBound) -> bool:
+    return one.bound is None and one.held is not None
 
 
 def _full(component: str, target: str) -> str:

@@ -150,6 +150,8 @@ class Comparison:
     tables: list[RowComparison] = field(default_factory=list)
     """Particles, sinks and clumps that both have."""
 
+    _has_chosen_fields = False
+
     @property
     def held(self) -> bool:
         """Whether all error bounds held, and both versions have the same rows and datasets.
@@ -163,16 +165,57 @@ class Comparison:
     def verdict(self) -> str:
         """The result in one line: "all bounds hold", or everything that makes `held` False.
 
+        Without failures, it also names what was not checked: fields and columns without a known
+        bound, and what only one version has.
+
         Examples
         --------
         >>> ambar.compare("output_00002", "run.ambar").verdict
         'all bounds hold'
         """
         if self._failures:
-            return "; ".join(self._failures)
+            return "; ".join([*self._failures, *self._unchecked])
         known = [one.held for one in self.fields]
         known += [column.held for table in self.tables for column in table.columns]
-        return "all bounds hold" if any(known) else "no error bound is known"
+        if not any(known):
+            return "; ".join(["no error bound is known", *self._only_in_one])
+        return "; ".join(
+            ["all known bounds hold" if self._unchecked else "all bounds hold", *self._unchecked]
+        )
+
+    @property
+    def _unchecked(self) -> list[str]:
+        """What was not checked, without making `held` False."""
+        names = [one.field for one in self.fields if one.held is None]
+        names += [
+            f"{table.component}/{column.column}"
+            for table in self.tables
+            for column in table.columns
+            if column.held is None
+        ]
+        unknown = [f"not checked, as no bound is known: {_first(names)}"] if names else []
+        return unknown + self._only_in_one
+
+    @property
+    def _only_in_one(self) -> list[str]:
+        """What was not compared because only one version has it, unless fields were chosen."""
+        if self._has_chosen_fields:
+            return []
+        return [
+            f"not compared, only in the {where}: {_first(names)}"
+            for where, names in (
+                ("original", [*self.only_in_original, *self._columns_only("only_in_original")]),
+                ("other", [*self.only_in_other, *self._columns_only("only_in_other")]),
+            )
+            if names
+        ]
+
+    def _columns_only(self, where: str) -> list[str]:
+        return [
+            f"{table.component}/{column}"
+            for table in self.tables
+            for column in getattr(table, where)
+        ]
 
     @property
     def _failures(self) -> list[str]:
@@ -222,6 +265,10 @@ class Comparison:
         return plain
 
     def __repr__(self) -> str:
+        return f"{self._text()}\n  {self.verdict}"
+
+    def _text(self) -> str:
+        """Return the representation without the verdict."""
         properties = {
             "Values": f"{self.cells:,} of each field" if self.fields else None,
             "Not compared": ", ".join(self.not_compared) or None,
@@ -240,7 +287,7 @@ class Comparison:
             sections += [["  Rows:"], text.columns([_COLUMN_HEADER, *_column_rows(self)], 4)]
             sections.append([f"    {table.summary}" for table in self.tables])
         title = f"<ambar.Comparison> {self.original} and {self.other}"
-        return text.representation(title, properties, *sections, [f"  {self.verdict}"])
+        return text.representation(title, properties, *sections)
 
 
 _BOUND_HEADER = ("max abs error", "error bound", "given bound", "held")
@@ -284,9 +331,10 @@ def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str
     """Return the checked bound, the given bound and whether it held."""
     bound = "-" if one.bound is None else bound_text(one.bound)
     given = next(iter(one.bounds.values()), "-")
-    if one.bound is None and one.bounds:  # of levels or boxes
-        bound = "by part"
-    if len(one.bounds) > 1:
+    if one.bound is None and one.bounds:
+        # Without a check, the versions have bounds that cannot be added.
+        bound, given = ("-", "-") if one.held is None else ("by part", given)
+    if len(one.bounds) > 1 and one.held is not None:
         given = f"{len(one.bounds)} parts"
     held = "-" if one.held is None else "yes" if one.held else "NO"
     return bound, given, held
@@ -399,6 +447,7 @@ def compare(
     order = a.match(b)
     found.datasets_only_in_original = [name for name in a.datasets if name not in b.datasets]
     found.datasets_only_in_other = [name for name in b.datasets if name not in a.datasets]
+    found._has_chosen_fields = fields is not None
     if fields is None:
         found.not_compared = list(dict.fromkeys([*a.not_comparable, *b.not_comparable]))
     for name in chosen:
