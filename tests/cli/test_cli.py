@@ -558,11 +558,62 @@ def test_messages_name_the_next_step(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, _, error = run(capsys, "compare", series, series)
     assert code == 2
     assert "is a series of 2 outputs; choose one, for example --output 1" in " ".join(error.split())
+    folder = RAMSES / "sedov3d_small"
+    code, _, error = run(capsys, "compare", folder, series)
+    assert code == 2
+    assert "found a folder with 2 outputs of the kind 'RAMSES output'; choose one" in error
+    assert f"ambar info {folder}" in error
+    code, _, error = run(
+        capsys, "plot", folder / "output_00002", tmp_path / "x.png", "-f", "densty"
+    )
+    assert code == 3
+    assert "and derived fields, which the page 'Fields' of the documentation lists" in error
     with pytest.raises(ambar.InvalidError, match="found a Series; use ambar.open_series"):
         ambar.open_snapshot(series)
     options: dict[str, Any] = {"eror_bound": 1.0}
     with pytest.raises(ambar.InvalidError, match="did you mean error_bound"):
         ambar.convert(output("sedov"), tmp_path / "x.ambar", **options)
+
+
+def test_a_region_has_fractions(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "x.ambar"
+    for command in ("convert", "plot"):
+        code, _, error = run(capsys, command, store, target, "--region", "0:6,0:1,0:1")
+        assert code == 2
+        text = " ".join(error.replace("│", " ").split())
+        assert "expected fractions of the box in --region, from 0 to 1, found 0:6" in text
+    region = "-0.1:0.1,0:1,0.5:1.4"  # over faces of a periodic box
+    assert run(capsys, "convert", store, target, "--region", region)[0] == 0
+
+
+def test_parts_are_compared_with_parts(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = [tmp_path / name for name in ("a.ambar", "b.ambar")]
+    region = ["--region", "0:0.5,0:0.5,0:0.5"]
+    bound = ["--error-bound", "density=1e-3 relative"]
+    assert run(capsys, "convert", store, parts[0], *region, *bound)[0] == 0
+    code, _, error = run(capsys, "compare", store, parts[0])
+    assert code == 2
+    assert "ambar convert WHOLE part.ambar, with the --region" in error
+    assert run(capsys, "convert", store, parts[1], *region)[0] == 0
+    assert run(capsys, "compare", parts[1], parts[0])[0] == 0
+
+
+def test_info_of_parts_and_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_folder, part, series = RAMSES / "sedov3d_small", tmp_path / "a.ambar", tmp_path / "b.ambar"
+    ambar.convert(run_folder / "output_00002", part, levels=(5, 20), fsync=False)
+    code, out, _ = run(capsys, "info", part)
+    assert code == 0
+    assert "5 to 5 (of the run: 4 to 7)" in out
+    ambar.convert(run_folder, tmp_path / "c.ambar", fsync=False)
+    ambar.convert(tmp_path / "c.ambar", series, steps=[1], fsync=False)
+    ambar.convert(tmp_path / "c.ambar", series, mode="a", fsync=False)
+    code, out, _ = run(capsys, "info", series)
+    rows = [line.split()[0] for line in out.splitlines() if line.startswith("output_")]
+    assert rows == ["output_00001", "output_00002"]
 
 
 def test_colons_in_messages_are_not_emojis(

@@ -240,6 +240,13 @@ def test_info_and_xarray_state_the_sum_of_bounds(
     assert attributes["lossy_compression_maximum_relative_error"] == 1e-3
 
 
+def test_unknown_bounds_list_columns_with_their_owners(
+    stores: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(KeyError, match=r"did you mean particles/mass\? available: .*density, .*"):
+        ambar.convert(stores["gravpart"], tmp_path / "x.ambar", error_bound={"particles/mas": 1e-3})
+
+
 def test_bounds_of_a_snapshot_add_up(stores: dict[str, Path], tmp_path: Path) -> None:
     source, once, twice = stores["gravpart"], tmp_path / "once.ambar", tmp_path / "twice.ambar"
     ambar.convert(source, once, error_bound={"density": 1e-2, "particles/mass": 1e-6}, fsync=False)
@@ -259,7 +266,7 @@ def test_bounds_of_a_snapshot_add_up(stores: dict[str, Path], tmp_path: Path) ->
         assert 0 < np.abs(errors).max() <= bound
     # A part of bounded values is stored without further loss, and states it.
     region = ambar.Box((0, 0, 0), (0.5, 0.5, 0.5))
-    with pytest.warns(UserWarning, match="a part of density is stored without further loss"):
+    with pytest.warns(UserWarning, match="part of density is stored without further loss"):
         ambar.convert(once, tmp_path / "part.ambar", region=region, fields="density", fsync=False)
     assert_same_cells(tmp_path / "part.ambar", once, region=region)
     part = ambar.open_store(tmp_path / "part.ambar")["amr"].attrs["ambar"]

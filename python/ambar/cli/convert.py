@@ -96,8 +96,8 @@ def convert(
     covered: Annotated[
         Literal["auto", "drop", "keep"] | None,
         option(
-            "Of AMReX and outputs that yt reads, cells that finer ones cover: auto (default) "
-            "leaves them out where averages reproduce them."
+            "Whether cells that finer cells cover are stored, of AMReX and outputs that yt reads. "
+            "auto (default) leaves them out where averages of the finer cells reproduce them."
         ),
     ] = None,
     steps: Annotated[

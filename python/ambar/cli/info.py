@@ -244,14 +244,15 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     show_head(found, f"{found['kind']}, {size(found['bytes'])}{smaller}, {entries:,} entries")
     snapshots = [group for group in found["groups"] if group["kind"] == "snapshot"]
     if found["kind"] == "series" and snapshots:
-        _show_steps(snapshots)
+        _show_steps(sorted(snapshots, key=_output_number))
         return
     if isinstance(times := own.get("times"), list) and times:
         show_pairs([("steps", f"{len(times):,}"), ("times", times_text(times))])
     for snapshot in snapshots:
         from ambar.snapshot.run_info import info_of
 
-        show_pairs(info_of(snapshot.get("source"), snapshot["info"]).summary())
+        rows = info_of(snapshot.get("source"), snapshot["info"]).summary()
+        show_pairs(_with_stored_levels(rows, found["groups"], snapshot["path"]))
         _show_components(snapshot.get("components", {}), snapshot.get("missing", {}))
     for group in found["groups"]:
         if group["kind"] == "amr":
@@ -317,6 +318,34 @@ def _show_steps(snapshots: list[dict[str, Any]]) -> None:
             ", ".join(snapshot.get("components", {})),
         )
     console.print(table)
+
+
+def _output_number(snapshot: dict[str, Any]) -> tuple[int, str]:
+    """Return the key by which `Series.outputs` sorts: outputs may be added in any order."""
+    digits = re.findall(r"\d+", snapshot["path"])
+    return int(digits[-1]) if digits else 0, snapshot["path"]
+
+
+def _with_stored_levels(
+    rows: list[tuple[str, str]], groups: list[dict[str, Any]], path: str
+) -> list[tuple[str, str]]:
+    """Return the summary of a run with the levels of the leaf cells that a tree has."""
+    trees = [
+        group
+        for group in groups
+        if group["kind"] == "amr"
+        and group.get("layout") != "patches"
+        and group["path"].strip("/") == f"{path.strip('/')}/amr".lstrip("/")
+    ]
+    counts = trees[0]["cells_per_level"] if trees else {}
+    levels = sorted(int(level) for level, count in counts.items() if count)
+    if not levels:
+        return rows
+    stored = f"{levels[0]} to {levels[-1]}"
+    return [
+        (name, f"{stored} (of the run: {text})" if name == "levels" and text != stored else text)
+        for name, text in rows
+    ]
 
 
 def _show_levels(group: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.properties import cached_property
+from ambar._util.text import plural
 from ambar.comparison.bounds import recorded_bounds, stored_bound
 from ambar.comparison.error_metrics import windows
 from ambar.comparison.rows import (
@@ -157,6 +158,8 @@ def operand_of(
     except _core.InvalidError as error:
         if is_url(path) or kind_of_sources([path]) is None:
             raise
+        if message := _folder_of_outputs(path):
+            raise _core.InvalidError(message) from error
         name = shlex.quote(os.fspath(path))
         raise _core.InvalidError(
             f"{path}: expected a store, a plotfile or a RAMSES output to compare, found other "
@@ -167,6 +170,21 @@ def operand_of(
         raise _core.InvalidError(f"{path}: the kind {kind.name!r} cannot be compared")
     operand: Operand = kind.compare(opened, output, threads)
     return operand
+
+
+def _folder_of_outputs(path: str | os.PathLike[str]) -> str | None:
+    """Return the error for the folder of a run; None if the path is not one."""
+    kind = kind_of_sources([path])
+    outputs = [] if kind is None or kind.outputs is None else kind.outputs([path])
+    if kind is None or not outputs:
+        return None
+    name = shlex.quote(os.fspath(path))
+    return (
+        f"{path}: expected one output to compare, found a folder with "
+        f"{plural(len(outputs), 'output')} of the kind {kind.name!r}; choose one, such as "
+        f"{outputs[0]}, and of a series the output of the same number: ambar compare "
+        f"{shlex.quote(str(outputs[0]))} OTHER --output NUMBER. `ambar info {name}` lists them"
+    )
 
 
 class Cells(Operand):
@@ -271,7 +289,10 @@ class Cells(Operand):
         ):
             raise _core.InvalidError(
                 f"{self.location} and {other.location} have different cells ({len(mine[0]):,} and "
-                f"{len(theirs[0]):,} leaf cells); expected two versions of the same data"
+                f"{len(theirs[0]):,} leaf cells); expected two versions of the same data. To "
+                "compare a part, make the same part of the other first, without an error bound: ambar "
+                "convert WHOLE part.ambar, with the --region or --levels of the part; of files, "
+                "convert them to a store before"
             )
         matched = np.empty_like(order)
         matched[order] = their_order

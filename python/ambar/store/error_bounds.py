@@ -235,7 +235,7 @@ def loose_bound(field: str, given: str, bound: float | str, median: float) -> st
         return None
     return (
         f"the error bound of {field!r}, {given!r}, is {bound:.4g} and exceeds the median magnitude "
-        f"of its values, {median:.4g}, most of which it may bring to zero; consider "
+        f"of its values, {median:.4g}: most values may become zero; consider "
         f"'{numbers[0]:g} relative'"
     )
 

@@ -31,6 +31,7 @@ from ambar.snapshot.loading import (
     choose_components,
     choose_fields,
     has_cells,
+    is_table,
 )
 from ambar.snapshot.regions import Levels, Region, checked_levels, region_in_code
 from ambar.snapshot.snapshot import StoredSource
@@ -509,20 +510,28 @@ class _SnapshotCopy:
         if is_verbatim or not exact:
             return
         warnings.warn(
-            f"{self._source.location}: a part of {', '.join(exact)} is stored without further "
-            "loss, because errors of two bounds add up; it needs more bytes than within a bound. "
-            "Give an error bound, too, to encode it within that one: the store states the sum",
+            f"{self._source.location}: the copied part of {', '.join(exact)} is stored without "
+            "further loss, because the errors of two bounds add up. It needs more bytes than with "
+            "an error bound. With an error bound for this copy, it is encoded within that bound, "
+            "and the store states the sum of both",
             stacklevel=2,
         )
 
     def _check_bounds(self) -> None:
-        """Raise KeyError for a bound of a field that is not copied."""
+        """Raise KeyError for a bound of a field or column that is not copied."""
+        tables = {name for name in self._chosen if is_table(name)}
         for target, _ in self._rules:
             if target not in self._used:
                 _core.refuse_bound_of(
                     "such a field",
                     target.partition("@")[0],
-                    [field for fields in self._chosen.values() for field in fields],
+                    [
+                        f"{component.removeprefix(SPECIES)}/{field}"
+                        if component in tables
+                        else field
+                        for component, fields in self._chosen.items()
+                        for field in fields
+                    ],
                 )
 
     def _write_source(self, has_cells: bool) -> None:
