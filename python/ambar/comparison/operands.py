@@ -290,9 +290,9 @@ class Cells(Operand):
             raise _core.InvalidError(
                 f"{self.location} and {other.location} have different cells ({len(mine[0]):,} and "
                 f"{len(theirs[0]):,} leaf cells); expected two versions of the same data. To "
-                "compare a part, make the same part of the other first, without an error bound: ambar "
-                "convert WHOLE part.ambar, with the --region or --levels of the part; of files, "
-                "convert them to a store before"
+                "compare a part, make the same part of the other first, without an error bound: "
+                "ambar convert WHOLE part.ambar, with the --region or --levels of the part; of "
+                "files, convert them to a store before that"
             )
         matched = np.empty_like(order)
         matched[order] = their_order
