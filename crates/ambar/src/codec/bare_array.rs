@@ -5,7 +5,7 @@ use zarrs_metadata::v3::MetadataV3;
 
 use super::ambar::ChunkGeometry;
 use super::array_to_array::{self, ArrayCodec};
-use super::candidates::{Scope, candidates};
+use super::candidates::{Candidate, Scope, candidates};
 use super::chain::{ByteCodec, CodecChain, ValueCodec};
 use super::scratch::with_scratch;
 use super::{Profile, pcodec, simplices};
@@ -17,6 +17,11 @@ use crate::parallel;
 
 /// Characters of the codecs' names that count as one byte: the names are stored compressed, with equal ones.
 const TEXT_BYTES: usize = 4;
+
+/// Chains are encoded with high levels if low ones need at most this part, and this number of bytes, more than
+/// the smallest.
+const NEAR_PART: usize = 4;
+const NEAR_BYTES: usize = 128;
 
 /// The encoded values of a small array.
 #[derive(Clone, Debug)]
@@ -50,18 +55,35 @@ pub fn encode_bare_array(
     if predict {
         scopes.extend([Scope::Grid, Scope::GridVectors]);
     }
-    let candidates = candidates(Profile::Small, false, &scopes, dtype, shape);
-    let tried = parallel::try_map(candidates.len(), |index| {
-        let mut chain = candidates[index].chain.clone();
+    let mut chains: Vec<CodecChain> = Vec::new();
+    for Candidate { mut chain, .. } in candidates(Profile::Small, false, &scopes, dtype, shape) {
         chain.raise_levels();
         // The array that contains the bytes has a checksum.
         chain.bytes.retain(|codec| *codec != ByteCodec::Crc32c);
+        if !chains.contains(&chain) {
+            chains.push(chain);
+        }
+    }
+    let encode = |chain: &CodecChain| {
         let geometry = ChunkGeometry::array(shape);
-        let bytes =
-            with_scratch(|scratch| chain.encode(dtype, raw, &geometry, &mut scratch.codecs))?;
+        with_scratch(|scratch| chain.encode(dtype, raw, &geometry, &mut scratch.codecs))
+    };
+    // Low levels, which take little time, show which chains are worth high ones.
+    let low = parallel::try_map(chains.len(), |index| {
+        encode(&chains[index].at_low_levels()).map(|bytes| bytes.len())
+    })?;
+    let smallest = low.iter().min().copied().unwrap_or(0);
+    let limit = smallest + smallest / NEAR_PART + NEAR_BYTES;
+    let near: Vec<&CodecChain> = chains
+        .iter()
+        .zip(low)
+        .filter_map(|(chain, size)| (size <= limit).then_some(chain))
+        .collect();
+    let tried = parallel::try_map(near.len(), |index| {
+        let chain = near[index];
         Ok(BareArray {
-            codecs: names(&chain),
-            bytes,
+            codecs: names(chain),
+            bytes: encode(chain)?,
         })
     })?;
     tried

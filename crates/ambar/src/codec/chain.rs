@@ -146,6 +146,24 @@ impl CodecChain {
         Self::checksummed(ValueCodec::Bytes(Endian::Little), Some(zstd(1)))
     }
 
+    /// The chain with levels of zstd and pcodec that take little time.
+    pub(super) fn at_low_levels(&self) -> Self {
+        let mut chain = self.clone();
+        if let ValueCodec::Pcodec(config) = &mut chain.values {
+            config.level = config.level.min(8);
+        }
+        for codec in &mut chain.bytes {
+            match codec {
+                ByteCodec::Zstd(config) => config.level = config.level.min(6),
+                ByteCodec::Blosc(config) if config.cname == blosc::Compressor::Zstd => {
+                    config.clevel = config.clevel.min(4);
+                }
+                ByteCodec::Blosc(_) | ByteCodec::Crc32c => {}
+            }
+        }
+        chain
+    }
+
     /// Raises the levels of zstd to those that take about a millisecond for a small array.
     pub(super) fn raise_levels(&mut self) {
         for codec in &mut self.bytes {

@@ -294,9 +294,15 @@ fn of_cells(compression: &Compression) -> Compression {
     }
 }
 
-/// The species and the column of a target such as `DM/mass`; `None` for targets of cells.
+/// The species and the column of a target such as `DM/mass` or `particles/DM/mass`; `None` for targets of cells.
+///
+/// In `particles/mass`, "particles" is the name of a species.
 fn species_column(target: &str) -> Option<(&str, &str)> {
-    target.trim_start_matches("particles/").split_once('/')
+    let (first, rest) = target.split_once('/')?;
+    match rest.split_once('/') {
+        Some(named) if first == "particles" => Some(named),
+        _ => Some((first, rest)),
+    }
 }
 
 /// The part of a compression that applies to the columns of a species.
@@ -431,4 +437,23 @@ fn file_rows(rows: usize, names: &[String]) -> Result<(String, Column)> {
         *value = row;
     }
     Ok((name, column))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::species_column;
+
+    #[test]
+    fn targets_name_species_and_columns() {
+        for (target, expected) in [
+            ("density", None),
+            ("DM/mass", Some(("DM", "mass"))),
+            ("particles/DM/mass", Some(("DM", "mass"))),
+            ("particles/mass", Some(("particles", "mass"))),
+            ("particles/*", Some(("particles", "*"))),
+            ("particles/particles/mass", Some(("particles", "mass"))),
+        ] {
+            assert_eq!(species_column(target), expected, "{target}");
+        }
+    }
 }
