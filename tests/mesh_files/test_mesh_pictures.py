@@ -84,6 +84,12 @@ def test_blocks_without_the_array_are_outlines(tmp_path: Path) -> None:
     assert colours(figure)[100, -4:].min() < 230
     figure = picture(blocks, tmp_path / "mb.ambar")
     assert figure.axes[0].get_xlim() == (-0.5, 2.5)
+    other = ambar.open_mesh(tmp_path / "mb.ambar")
+    figure = picture(blocks, tmp_path / "same.ambar", fields=("T",), against=other)
+    assert [axes.get_xlim() for axes in figure.axes] == [(-0.5, 2.5)] * 3
+    lacking = pv.MultiBlock([pv.Plane(), pv.Plane()])
+    with pytest.raises(KeyError, match="mb.ambar: no array 'Normals'"):
+        picture(lacking, tmp_path / "n.ambar", fields=("Normals",), against=other)
     ball, box = pv.Sphere(), pv.Cube(x_length=2, y_length=2, z_length=2)
     ball["T"] = ball.points[:, 0]
     hidden = colours(picture(pv.MultiBlock([ball, box]), tmp_path / "in.ambar", colors="jet"))
@@ -106,33 +112,53 @@ def test_tables_and_errors(tmp_path: Path) -> None:
         picture(nowhere, tmp_path / "nan.ambar")
 
 
-def test_steps_without_the_array_are_plain(tmp_path: Path) -> None:
-    from ambar.mesh.drawing import MeshSeriesPlot, draw, write_picture
+@pytest.mark.parametrize("name", ["T", "v"])
+def test_steps_without_the_array_are_plain(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pictures and movies have the same titles and labels."""
+    from ambar.mesh import drawing
+    from ambar.mesh.drawing import MeshSeriesPlot, _frames, draw
 
+    monkeypatch.setattr(drawing, "_PIXELS", 100)
+    label = {"T": "T", "v": "magnitude of v"}[name]
     plain = pv.Sphere()
     colored = plain.copy()
-    colored["T"] = colored.points[:, 0]
-    for number, steps in enumerate([(colored, plain), (plain, colored)]):
+    colored[name] = colored.points[:, 0] if name == "T" else colored.points
+    empty = pv.PolyData()
+    empty[name] = np.empty(0)
+    without_values = pv.MultiBlock([plain, empty])
+    for number, steps in enumerate(
+        [(colored, plain), (plain, colored), (colored, without_values), (without_values, colored)]
+    ):
         path = tmp_path / f"{number}.ambar"
         with ambar.open_mesh_series(path, "w-", fsync=False) as writing:
             for time, step in enumerate(steps):
                 writing.add(step, float(time))
         series: Any = ambar.open_mesh_series(path)
-        for fields in ((), ("T",)):
-            figure = draw(series, MeshSeriesPlot(path="x", fields=fields))
-            titles = ["step 0, time 0", "step 1, time 1"]
-            titles[1 - number] += ", without T"
+        titles = ["step 0, time 0", "step 1, time 1"]
+        titles[1 - number % 2] += f", without {name}"
+        for fields in ((), (name,)):
+            request = MeshSeriesPlot(path="x", fields=fields)
+            figure = draw(series, request)
             assert [axes.get_title() for axes in figure.axes] == titles
-            assert figure.axes[1].child_axes[0].get_ylabel() == "T"
-            write_picture(
-                series,
-                MeshSeriesPlot(path="x", fields=fields, movie=tmp_path / f"{number}", dpi=40),
-            )
-        assert len(list((tmp_path / f"{number}").iterdir())) == 2
-        with pytest.raises(KeyError, match=f"no array 'T' on .* of step_00000{1 - number}; avail"):
-            draw(series, MeshSeriesPlot(path="x", fields=("T",), output=1 - number))
+            assert figure.axes[1].child_axes[0].get_ylabel() == label
+            axes = [frame.axes[0] for frame in _frames(series, request)]
+            assert [one.get_title() for one in axes] == titles
+            assert [one.child_axes[0].get_ylabel() for one in axes] == [label, label]
+        step = 1 - number % 2
+        wrong, message = (
+            (KeyError, f"no array '{name}' on .* of step_00000{step}; avail")
+            if number < 2
+            else (ValueError, f"expected values of '{name}' in a block with points")
+        )
+        with pytest.raises(wrong, match=message):
+            draw(series, MeshSeriesPlot(path="x", fields=(name,), output=step))
+        request = MeshSeriesPlot(path="x", fields=("U",))
         with pytest.raises(KeyError, match="no array 'U'"):
-            draw(series, MeshSeriesPlot(path="x", fields=("U",)))
+            draw(series, request)
+        with pytest.raises(KeyError, match="no array 'U'"):
+            next(_frames(series, request))
 
 
 def test_series_movies_and_comparisons(tmp_path: Path) -> None:

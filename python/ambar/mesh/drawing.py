@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -106,12 +107,26 @@ class _Drawing:
     """The edges of blocks without the array."""
 
     @property
+    def label(self) -> str:
+        """The label of the colour bar."""
+        return (self.name or "").replace("_", " ")
+
+    @property
     def points(self) -> np.ndarray:
         """The finite points of all that is drawn: float64 (points, 3)."""
         parts = [part.points for part in (self.shape, *self.outlines) if part.n_points]
         points = np.concatenate([np.empty((0, 3)), *parts])
         finite: np.ndarray = points[np.isfinite(points).all(axis=1)]
         return finite
+
+
+@dataclass(frozen=True)
+class _Coloring:
+    """The colours that steps have in common, of an array that some of them have."""
+
+    array: str | None
+    label: str
+    scale: ColorScale
 
 
 def draw(opened: Mesh | MeshSeries, request: MeshPlot, on: Figure | Axes | None = None) -> Figure:
@@ -192,34 +207,44 @@ def _title_of(series: MeshSeries, step: int) -> str:
     return f"step {step}" + ("" if time is None else f", time {time:g}")
 
 
-def _panel(
-    mesh: Mesh, name: str | None, request: MeshPlot, scale: ColorScale | None = None
-) -> Panel:
-    """Return a panel of an array of a mesh."""
+def _panel(mesh: Mesh, name: str | None, request: MeshPlot) -> Panel:
+    """Return a panel of an array of a mesh, by default the active one or the first of numbers."""
     if mesh.type == "Table":
         return _table_panel(mesh, name, request)
-    return _view(_read(mesh, name, request), request, scale)
+    (drawn,) = _read_all([mesh], name or _default_array(mesh), request)
+    return _view(drawn, request)
 
 
-def _read(mesh: Mesh, name: str | None, request: MeshPlot, *, is_plain: bool = False) -> _Drawing:
-    """Read a mesh with one of its arrays, by default the active one or the first of numbers.
+def _default_array(mesh: Mesh) -> str | None:
+    """Return the active array of a mesh, or the first one of numbers on points or cells."""
+    return next(iter(_arrays_to_choose(mesh)), None)
 
-    If it is plain, it is read without arrays.
+
+def _read_all(meshes: Sequence[Mesh], name: str | None, request: MeshPlot) -> list[_Drawing]:
+    """Read an array of meshes. Those without values of it are plain.
+
+    Raises
+    ------
+    KeyError
+        If the request names the array, and no mesh has it.
+    ValueError
+        If the request names the array, and no mesh has values of it to draw.
     """
+    having = [mesh for mesh in meshes if _has_array(mesh, name)]
+    if request.fields and not having:
+        raise _missing(meshes[0], name)
+    drawn = [_read(mesh, name, request) for mesh in meshes]
+    if request.fields and all(one.name is None for one in drawn):
+        raise _missing(having[0], name)
+    return drawn
+
+
+def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawing:
+    """Read a mesh with an array. It is plain if the name is None, or no block has values of it."""
     import pyvista
 
-    known = {(info.association, info.name): info for info in mesh.arrays if info.name}
-    on = _DRAWN
-    if name is not None and not any((of, name) in known for of in on):
-        names = sorted({str(own) for of, own in known if of in on})
-        step = f" of {mesh.path}" if mesh.path else ""
-        raise _core.NotFoundError(
-            f"{mesh.location}: no array {name!r} on points or cells{step}; "
-            f"{suggestion(name, names)}"
-        )
-    is_chosen = name is not None
-    name = name or (None if is_plain else _default_array(mesh))
-    wanted: dict[str, Any] = {f"{of}_data": [name] if (of, name) in known else [] for of in on}
+    known = {(info.association, info.name) for info in mesh.arrays if info.name}
+    wanted: dict[str, Any] = {f"{of}_data": [name] if (of, name) in known else [] for of in _DRAWN}
     read = mesh.read(**wanted, field_data=[], threads=request.threads)
     found = _drawable(read, pyvista, name)
     if found is None:
@@ -227,17 +252,26 @@ def _read(mesh: Mesh, name: str | None, request: MeshPlot, *, is_plain: bool = F
     shape, without = found
     if not shape.n_points or not np.isfinite(shape.points).all(axis=1).any():
         raise _core.InvalidError(f"{mesh.location}: the mesh has no points to draw")
-    if is_chosen and name not in {*shape.point_data, *shape.cell_data}:
-        raise _core.InvalidError(
-            f"{mesh.location}: expected values of {name!r} in a block with points, found none; "
-            "choose another array"
-        )
     return replace(_with_values(shape, name), outlines=tuple(map(_edges_of, without)))
 
 
-def _default_array(mesh: Mesh) -> str | None:
-    """Return the active array of a mesh, or the first one of numbers on points or cells."""
-    return next(iter(_arrays_to_choose(mesh)), None)
+def _has_array(mesh: Mesh, name: str | None) -> bool:
+    return any(info.name == name and info.association in _DRAWN for info in mesh.arrays)
+
+
+def _missing(mesh: Mesh, name: str | None) -> Exception:
+    """Return the error for a mesh without values of an array."""
+    if _has_array(mesh, name):
+        return _core.InvalidError(
+            f"{mesh.location}: expected values of {name!r} in a block with points, found none; "
+            "choose another array"
+        )
+    names = sorted({info.name for info in mesh.arrays if info.name and info.association in _DRAWN})
+    step = f" of {mesh.path}" if mesh.path else ""
+    return _core.NotFoundError(
+        f"{mesh.location}: no array {name!r} on points or cells{step}; "
+        f"{suggestion(str(name), names)}"
+    )
 
 
 def _default_of_steps(meshes: Sequence[Mesh]) -> str | None:
@@ -249,21 +283,6 @@ def _default_of_steps(meshes: Sequence[Mesh]) -> str | None:
     names = [name for name, count in counts.items() if count == len(meshes)]
     differing = (name for name in names if _differs(meshes[0], meshes[-1], name))
     return next(differing, max(counts, key=counts.__getitem__, default=None))
-
-
-def _read_steps(meshes: Sequence[Mesh], name: str | None, request: MeshPlot) -> list[_Drawing]:
-    """Read an array of steps. Steps without it have no values, if another one has it."""
-    having = [_has_array(mesh, name) for mesh in meshes]
-    if name is not None and not any(having):
-        return [_read(meshes[0], name, request)]  # raises an error
-    return [
-        _read(mesh, name if has_array else None, request, is_plain=not has_array)
-        for mesh, has_array in zip(meshes, having, strict=True)
-    ]
-
-
-def _has_array(mesh: Mesh, name: str | None) -> bool:
-    return any(info.name == name and info.association in _DRAWN for info in mesh.arrays)
 
 
 def _differs(first: Mesh, last: Mesh, name: str) -> bool:
@@ -285,7 +304,7 @@ def _arrays_to_choose(mesh: Mesh) -> list[str]:
     names = [
         info.name
         for info in mesh.arrays
-        if info.association in ("point", "cell")
+        if info.association in _DRAWN
         and info.name
         and info.dtype not in ("string", "bytes")
         and not info.name.lower().startswith(_NO_FIELDS)
@@ -334,8 +353,12 @@ def _edges_of(block: Any) -> Any:
     surface = block.extract_surface(algorithm="dataset_surface") if block.n_cells else block
     edges = None
     if block.n_cells and surface.n_cells:
-        edges = surface.extract_feature_edges(_SHARP_ANGLE, manifold_edges=False)
+        edges = _sharp_edges(surface)
     return edges if edges is not None and edges.n_cells else block.outline()
+
+
+def _sharp_edges(surface: Any) -> Any:
+    return surface.extract_feature_edges(_SHARP_ANGLE, manifold_edges=False)
 
 
 def _complete(blocks: Sequence[Any], name: str | None) -> None:
@@ -370,18 +393,17 @@ def _view(drawn: _Drawing, request: MeshPlot, scale: ColorScale | None = None) -
     if scale is None and drawn.name is not None:
         scale = _scale_of([drawn], request)
     points = drawn.points
-    bounds = np.stack([points.min(axis=0), points.max(axis=0)], axis=1).astype("f8")
+    bounds = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
     sizes = np.ptp(bounds, axis=1)
     flat = [axis for axis in range(3) if sizes[axis] <= 1e-9 * sizes.max()]
-    bar: dict[str, Any] = {"scale": scale, "bar_label": (drawn.name or "").replace("_", " ")}
-    bar |= {"values": drawn.values}
+    bar: dict[str, Any] = {"scale": scale, "bar_label": drawn.label, "values": drawn.values}
     if len(flat) == 1:
         x, y = (axis for axis in range(3) if axis not in flat)
         extent = (*bounds[x].tolist(), *bounds[y].tolist())
-        pixels = _render(drawn, scale, (x, y, flat[0]))
+        pixels = _render(drawn, points, scale, (x, y, flat[0]))
         bar |= {"x_label": "xyz"[x], "y_label": "xyz"[y]}
         return ViewPanel(pixels=pixels, extent=extent, **bar)
-    return ViewPanel(pixels=_render(drawn, scale, None), **bar)
+    return ViewPanel(pixels=_render(drawn, points, scale, None), **bar)
 
 
 def _scale_of(drawn: Sequence[_Drawing], request: MeshPlot) -> ColorScale:
@@ -394,11 +416,15 @@ def _scale_of(drawn: Sequence[_Drawing], request: MeshPlot) -> ColorScale:
 
 
 def _render(
-    drawn: _Drawing, scale: ColorScale | None, plane: tuple[int, int, int] | None
+    drawn: _Drawing,
+    points: np.ndarray,
+    scale: ColorScale | None,
+    plane: tuple[int, int, int] | None,
 ) -> np.ndarray:
     """Return the colours of a mesh: of one in a plane exactly its bounds, else seen from a corner.
 
-    `plane` has the horizontal and the vertical axis, and the one that is perpendicular to them.
+    `points` are those of the drawing. `plane` has the horizontal and the vertical axis, and the one
+    that is perpendicular to them.
     """
     import pyvista
 
@@ -414,7 +440,7 @@ def _render(
         options = {"scalars": "drawn", "cmap": scale.colors, "clim": (0.0, 1.0)}
         options |= {"nan_color": "lightgray", "show_scalar_bar": False}
     is_box = fills_volume and not drawn.outlines
-    camera = _camera_of(shape.outline().points if is_box else drawn.points, plane)
+    camera = _camera_of(shape.outline().points if is_box else points, plane)
     scale_of_pixels = _PIXELS / max(camera.width, camera.height)
     size = [max(round(side * scale_of_pixels), 60) for side in (camera.width, camera.height)]
     # VTK warns of each display that does not exist, before it renders without one.
@@ -479,7 +505,7 @@ def _add_surface(plotter: Any, shape: Any, options: dict[str, Any], *, is_flat: 
         **options,
     )
     if not is_flat and not has_shades:
-        sharp = shape.extract_feature_edges(_SHARP_ANGLE, manifold_edges=False)
+        sharp = _sharp_edges(shape)
         if sharp.n_cells:
             plotter.add_mesh(sharp, color="#404040", line_width=1.0, lighting=False)
 
@@ -574,33 +600,42 @@ def _series_grid(
         if meshes[0].type == "Table":
             grid.append([_table_panel(mesh, name, request) for mesh in meshes])
             continue
-        drawn = _read_steps(meshes, name, request)
-        panels = _step_panels(drawn, request)
-        last = len(panels) - 1
-        for number, (panel, one, title) in enumerate(zip(panels, drawn, titles, strict=True)):
-            is_without = name is not None and one.name is None
-            parts = ["" if grid else title, f"without {name}" if is_without else ""]
-            text = ", ".join(filter(None, parts))
-            panels[number] = replace(panel, title=text, has_bar=number == last)
-        grid.append(panels)
+        drawn = _read_all(meshes, name, request)
+        coloring = _coloring_of(drawn, request)
+        row = [
+            _step_panel(one, "" if grid else title, coloring, request)
+            for one, title in zip(drawn, titles, strict=True)
+        ]
+        grid.append([*(replace(panel, has_bar=False) for panel in row[:-1]), row[-1]])
     return grid
 
 
-def _step_panels(drawn: Sequence[_Drawing], request: MeshPlot) -> list[Panel]:
-    """Return panels of steps with one colour scale, whose bar is that of a step with the array."""
+def _coloring_of(drawn: Sequence[_Drawing], request: MeshPlot) -> _Coloring | None:
+    """Return the colours of steps; None if none of them has values."""
     colored = [one for one in drawn if one.name is not None]
     if not colored:
-        return [_view(one, request) for one in drawn]
-    scale = _scale_of(colored, request)
-    panels = [_view(one, request, scale) for one in drawn]
-    label = (colored[0].name or "").replace("_", " ")
-    return [replace(panel, bar_label=label) for panel in panels]
+        return None
+    return _Coloring(colored[0].array, colored[0].label, _scale_of(colored, request))
+
+
+def _step_panel(
+    drawn: _Drawing, title: str, coloring: _Coloring | None, request: MeshPlot
+) -> Panel:
+    """Return a panel of a step. Steps without the array have the colour bar of the others."""
+    if coloring is None:
+        return replace(_view(drawn, request), title=title)
+    if drawn.name is None:
+        title = ", ".join(filter(None, (title, f"without {coloring.array}")))
+    panel = _view(drawn, request, coloring.scale)
+    return replace(panel, title=title, bar_label=coloring.label)
 
 
 def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) -> list[Panel]:
     """Return panels of the original, of the other version, and of the error at its points."""
-    first = _read(mesh, name, request)
+    (first,) = _read_all([mesh], name or _default_array(mesh), request)
     second = _read(other, first.array, request)
+    if first.name is not None and second.name is None:
+        raise _missing(other, first.array)
     if first.name is None or first.values.shape != second.values.shape:
         raise _core.InvalidError(
             f"expected two versions of the same mesh, found {len(first.values)} and "
@@ -619,7 +654,9 @@ def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) ->
     names = version_names(mesh.location, other.location)
     text = f"error of {first.array}"
     error = _view(
-        _Drawing(shape, text, errors), request, ColorScale("linear", -end, end, DIVERGING)
+        replace(first, shape=shape, name=text, values=errors),
+        request,
+        ColorScale("linear", -end, end, DIVERGING),
     )
     title = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
     return [
@@ -634,21 +671,31 @@ def _frames(series: MeshSeries, request: MeshPlot) -> Iterator[Figure]:
     places = np.unique(np.linspace(0, len(series) - 1, _MOST_SAMPLED).astype(int)).tolist()
     sampled = [series[n] for n in places]
     name = request.fields[0] if request.fields else _default_of_steps(sampled)
-    if name is not None and not any(_has_array(mesh, name) for mesh in sampled):
-        # Few steps have it.
-        sampled = [mesh for mesh in series if _has_array(mesh, name)][:_MOST_SAMPLED] or sampled
-    scale = None
-    if series[0].type != "Table":
-        colored = [one for one in _read_steps(sampled, name, request) if one.name is not None]
-        scale = _scale_of(colored, request) if colored else None
+    is_table = series[0].type == "Table"
+    coloring = None if is_table else _coloring_of(_samples(series, sampled, name, request), request)
     for number, mesh in enumerate(series):
-        is_plain = series[0].type != "Table" and not _has_array(mesh, name)
-        if is_plain:
-            panel: Panel = _view(_read(mesh, None, request, is_plain=True), request, scale)
-            panel = replace(panel, bar_label=(name or "").replace("_", " "))
+        title = _title_of(series, number)
+        if is_table:
+            panel = replace(_table_panel(mesh, name, request), title=title)
         else:
-            panel = _panel(mesh, name, request, scale)
-        title = _title_of(series, number) + (f", without {name}" if is_plain and name else "")
-        yield draw_grid([[replace(panel, title=title if request.title else "")]])
+            panel = _step_panel(_read(mesh, name, request), title, coloring, request)
+        yield draw_grid([[panel if request.title else replace(panel, title="")]])
         if request.report is not None:
             request.report(number + 1, len(series))
+
+
+def _samples(
+    series: MeshSeries, spread: Sequence[Mesh], name: str | None, request: MeshPlot
+) -> list[_Drawing]:
+    """Read the steps that decide the colours: of `spread`, else the first ones with values.
+
+    Raises KeyError or ValueError, as `_read_all`, if the request names the array.
+    """
+    for meshes in (spread, series):
+        drawn = (_read(mesh, name, request) for mesh in meshes if _has_array(mesh, name))
+        colored = [*islice((one for one in drawn if one.name is not None), _MOST_SAMPLED)]
+        if colored:
+            return colored
+    if request.fields:
+        raise _missing(next((mesh for mesh in series if _has_array(mesh, name)), series[0]), name)
+    return []
