@@ -141,6 +141,52 @@ def test_the_middle_of_a_volume_is_drawn(tmp_path: Path) -> None:
     assert [axes.get_title() for axes in both.axes[:2]] == [f"a.ambar, {titles[0]}", "b.ambar"]
 
 
+@pytest.mark.parametrize(
+    ("dim", "attrs", "index"),
+    [
+        *((dim, {}, 4) for dim in ("z", "k", "Latitude")),
+        *((dim, {}, 0) for dim in ("ocean_time", "number", "channel", "month", "wave", "lev")),
+        ("r", {"units": "kpc"}, 4),
+        ("rows", {"units": "degrees_north"}, 4),
+        ("eta", {"axis": "Z"}, 4),
+        ("eta", {"axis": "Z", "positive": "down", "units": "m"}, 0),
+        ("month", {"units": "1", "axis": "T"}, 0),
+    ],
+)
+def test_sides_of_volumes(dim: str, attrs: dict[str, str], index: int, tmp_path: Path) -> None:
+    """Of other dimensions, the first index is drawn."""
+    dataset = xr.Dataset({"q": ((dim, "y", "x"), np.random.default_rng(3).random((9, 3, 4)))})
+    if attrs:
+        dataset[dim] = dim, np.arange(9.0), attrs
+    dataset.ambar.write(tmp_path / "a.ambar")
+    figure: Any = arrays.draw(ambar.open_store(tmp_path / "a.ambar"), ArraysPlot(path="x"))
+    np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), dataset["q"][index])
+
+
+def test_dimensions_without_names(tmp_path: Path) -> None:
+    """Three are a volume. A movie of four has a frame for each index of the first one."""
+    values = np.random.default_rng(3).random((2, 9, 3, 4))
+    with ambar.create(tmp_path / "a.ambar") as writer:
+        writer.create_array("three", values[1])
+        writer.create_array("four", values)
+    store = ambar.open_store(tmp_path / "a.ambar")
+
+    def shown(name: str, output: int | None = None) -> np.ndarray:
+        figure: Any = arrays.draw(store, ArraysPlot(path="x", fields=(name,), output=output))
+        return np.asarray(figure.axes[0].images[0].get_array())
+
+    np.testing.assert_array_equal(shown("three"), values[1, 4])
+    np.testing.assert_array_equal(shown("three", -2), values[1, 7])
+    np.testing.assert_array_equal(shown("four"), values[0, 0])
+    np.testing.assert_array_equal(shown("four", 1), values[1, 0])
+    for wrong in (9, -10):
+        with pytest.raises(ValueError, match=f"invalid index {wrong} along .*; expected 0 to 8"):
+            shown("three", wrong)
+    frames = list(arrays._frames(store, ArraysPlot(path="x", fields=("four",))))
+    for frame, drawn in zip(frames, values[:, 0], strict=True):
+        np.testing.assert_array_equal(frame.axes[0].images[0].get_array(), drawn)
+
+
 def test_collections_have_positions_and_profiles(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
 

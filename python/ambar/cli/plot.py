@@ -179,7 +179,8 @@ def plot(
     output: Annotated[
         int | None,
         option(
-            "Which output or step of a series; of an array, the index along its first dimension."
+            "Which output or step of a series; of an array, the index along its first dimension. "
+            "By default the middle of a side of a volume, otherwise the first index."
         ),
     ] = None,
     dpi: Annotated[int, option("Dots per inch.", min=1, max=1000)] = 150,

@@ -18,7 +18,7 @@ from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, envelope
 from ambar.interop.xarray.group_reader import open_group
 from ambar.kinds.figures import draw_object
-from ambar.pictures.axes import CoordinateAxis, axis_of, is_downward
+from ambar.pictures.axes import CoordinateAxis, axis_of, is_side
 from ambar.pictures.images import at_indices, image_panel, numbers_of, position_text
 from ambar.pictures.options import ArraysPlot
 from ambar.pictures.steps import ArrayPlace, locate, locate_frames, names_to_choose
@@ -34,18 +34,6 @@ if TYPE_CHECKING:
 _PIXELS = 1024
 """The largest number of values along a side of an image: of more, some are left out."""
 _COLUMNS = 3
-_NOT_IN_SPACE = (
-    "time",
-    "t",
-    "step",
-    "steps",
-    "iteration",
-    "member",
-    "realization",
-    "ensemble",
-    "band",
-)
-"""Dimensions that are not a side of a volume, whose first index is drawn."""
 _MOST_SAMPLED = 8
 """Frames of a movie whose values decide the colours."""
 
@@ -141,7 +129,7 @@ def array_of(store: Store, place: ArrayPlace, request: ArraysPlot) -> xr.DataArr
             f"{path!r} of {found.ndim}; leave it out"
         )
     if hidden:
-        indices = {dim: _usual_index(found, str(dim)) for dim in hidden}
+        indices = {dim: found.sizes[dim] // 2 * is_side(found, str(dim)) for dim in hidden}
         if place.index is not None:
             if not -found.shape[0] <= place.index < found.shape[0]:
                 raise _core.InvalidError(
@@ -155,19 +143,6 @@ def array_of(store: Store, place: ArrayPlace, request: ArraysPlot) -> xr.DataArr
         steps = {dim: slice(None, None, -(-size // most)) for dim, size in found.sizes.items()}
         found = found.isel(steps)
     return found
-
-
-def _usual_index(array: xr.DataArray, dim: str) -> int:
-    """Return the index along a dimension that is not drawn: the middle one of a side of a volume.
-
-    It is the first one of times, depths, names and members of an ensemble.
-    """
-    has_coordinate = dim in array.coords
-    is_named = has_coordinate and array[dim].dtype.kind not in "iuf"
-    attrs = array[dim].attrs if has_coordinate else {}
-    if is_named or is_downward(dim, attrs) or dim.lower() in _NOT_IN_SPACE:
-        return 0
-    return int(array.sizes[dim]) // 2
 
 
 def _panel_at(

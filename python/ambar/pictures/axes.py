@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,13 @@ _UNEVEN = 1e-3
 """Largest deviation of evenly spaced coordinates, relative to their distance."""
 _DEPTHS = ("depth", "pres", "plev")
 """The beginnings of names of coordinates that increase downwards."""
+_SIDES = (*"xyzijk", "lat", "lon", "latitude", "longitude")
+_LENGTHS = (
+    *("nm", "um", "micron", "mm", "cm", "m", "km", "meter", "meters", "metre", "metres"),
+    *("au", "ly", "pc", "kpc", "mpc", "code_length"),
+)
+"""Units of coordinates along a side of a volume."""
+_UNNAMED = re.compile(r"(.*_)?dim_\d+")
 _DEGREES = ("degrees_north", "degrees_east", "degree_north", "degree_east", "degrees")
 
 
@@ -86,6 +94,26 @@ def is_downward(name: str, attrs: Mapping[str, Any]) -> bool:
     if positive in ("up", "down"):
         return positive == "down"
     return name.lower() == "lev" or name.lower().startswith(_DEPTHS)
+
+
+def is_side(array: xr.DataArray, dim: str) -> bool:
+    """Return whether a dimension is a side of a volume.
+
+    The name of the dimension, or the units or the attribute "axis" of its coordinate decide. Depths
+    are no side, since their first index is the surface. Three dimensions without names are sides.
+    """
+    coordinate = array[dim]
+    attrs = coordinate.attrs
+    if is_downward(dim, attrs) or coordinate.dtype.kind not in "iuf":
+        return False
+    unit = str(attrs.get("units", "")).lower()
+    return (
+        dim.lower() in _SIDES
+        or unit in _LENGTHS
+        or unit.endswith(("_north", "_east"))
+        or str(attrs.get("axis")).upper() in ("X", "Y", "Z")
+        or (array.ndim == 3 and all(_UNNAMED.fullmatch(str(other)) for other in array.dims))
+    )
 
 
 def _is_sorted(values: np.ndarray) -> bool:

@@ -13,7 +13,8 @@ class ArraysPlot(PlotRequest):
     """The options of ``ambar plot`` for stores of arrays."""
 
     output: int | None = None
-    """The step of a series; else the index along the first of three or more dimensions."""
+    """The step of a series; else the index along the first of three or more dimensions. None for
+    the last step, the middle of a side of a volume, otherwise the first index."""
     resolution: int | None = None
     log: bool | None = None
     limits: tuple[float, float] | None = None

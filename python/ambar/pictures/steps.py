@@ -22,7 +22,8 @@ class ArrayPlace:
 
     path: str
     index: int | None = None
-    """The index along the first of three or more dimensions; None for the usual one."""
+    """The index along the first of three or more dimensions; None for the middle of a side of
+    a volume, otherwise for the first index."""
     title: str = ""
     """The step and its time, where they are known."""
 
