@@ -55,11 +55,16 @@ def test_times_increase_across_steps_without_a_time(tmp_path: Path) -> None:
     with ambar.open_mesh_series(tmp_path / "run.ambar", "a", fsync=False) as series:
         series.add(step(0), 1.0)
         series.add(step(1))
-        with pytest.raises(TypeError, match="expected a number as the time of the step, found '2'"):
-            series.add(step(2), "2")  # type: ignore[arg-type]
+        wrong: list[Any] = ["2", b"2", True, np.True_, 1j, [2.0]]
+        for time in wrong:
+            with pytest.raises(TypeError, match="expected a number as the time of the step, found"):
+                series.add(step(2), time)
         with pytest.raises(ValueError, match="time 0.5 is not after that of the last step, 1.0"):
             series.add(step(2), 0.5)
-        assert series.times == [1.0, None]
+        numbers: list[Any] = [np.float32(1.5), np.int64(2)]
+        for time in numbers:
+            series.add(step(2), time)
+        assert series.times == [1.0, None, 1.5, 2.0]
         with pytest.raises(ValueError, match="the series is open for writing; close it"):
             series[0]
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -133,14 +134,14 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
         >>> ambar.open_mesh_series("spheres.ambar")[1].user_dict
         {'note': 'larger'}
         """
+        if time is not None and (isinstance(time, bool) or not isinstance(time, Real)):
+            raise TypeError(f"expected a number as the time of the step, found {time!r}")
         if self._writer is None:
             raise _core.InvalidError(
                 "the series is not open for writing; open it with ambar.open_mesh_series(path, 'a')"
             )
         self._writer._core.check()
         self._commit(self._writer)
-        if isinstance(time, (str, bytes)):
-            raise TypeError(f"expected a number as the time of the step, found {time!r}")
         if time is not None:
             time = float(time)
             last = next((known for known in reversed(self._times) if known is not None), None)

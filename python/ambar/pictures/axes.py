@@ -100,7 +100,7 @@ def is_side(array: xr.DataArray, dim: str) -> bool:
     """Return whether a dimension is a side of a volume.
 
     The name of the dimension, or the units or the attribute "axis" of its coordinate decide. Depths
-    are no side, since their first index is the surface. Three dimensions without names are sides.
+    do not count, since their first index is the surface. Three dimensions without names are sides.
     """
     coordinate = array[dim]
     attrs = coordinate.attrs
