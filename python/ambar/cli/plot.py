@@ -259,7 +259,9 @@ def plot(
             "title": title,
             "report": report,
         }
-        made = kind.plot(opened, build(kind.plot_request, kind.name, path, options, **common))
+        cls = kind.plot_request
+        also = ("field", *cls.supported_fields, "dpi", "title")
+        made = kind.plot(opened, build(cls, kind.name, path, options, also=also, **common))
     show_result(str(made), {"target": str(made)}, as_json=json)
 
 

@@ -253,8 +253,8 @@ class ExportRequest:
 class PlotRequest:
     """A call of ``ambar plot``: the path, the picture, and the options of every picture."""
 
-    command_options: ClassVar[tuple[str, ...]] = ("field", "against", "movie", "dpi", "title")
-    """The options of the command line that apply, beside those of the kind, for messages."""
+    supported_fields: ClassVar[tuple[str, ...]] = ("against", "movie")
+    """The fields of this class that apply to the kind, of those that some kinds lack."""
 
     path: Path
     target: pathlib.Path | None = None
@@ -361,7 +361,13 @@ Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest, ViewReq
 
 
 def build(
-    cls: type[Request], kind: str, where: Path, options: Mapping[str, Any], **common: Any
+    cls: type[Request],
+    kind: str,
+    where: Path,
+    options: Mapping[str, Any],
+    *,
+    also: Sequence[str] = (),
+    **common: Any,
 ) -> Request:
     """Return a request for a kind from the arguments of a call.
 
@@ -373,6 +379,8 @@ def build(
         The name of the kind, and the path that the error names.
     options
         The options of the kind that were given.
+    also
+        Other options that the error lists.
     common
         The fields that requests of all kinds have.
 
@@ -385,11 +393,7 @@ def build(
     for option in options:
         if option not in known:
             later = getattr(cls, "store_options", ())
-            # Methods of Python have the others as arguments that are not common.
-            more: tuple[str, ...] = (
-                getattr(cls, "command_options", ()) if "target" in common else ()
-            )
-            listed = [*more, *known]
+            listed = [*also, *known]
             raise InvalidOptionError(os.fspath(where), option, kind, listed, list(common), later)
     return cls(**common, **options)
 

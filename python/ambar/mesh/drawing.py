@@ -77,7 +77,7 @@ _CORNER = np.array([1.0, -1.3, 0.9])
 class MeshPlot(PlotRequest):
     """The options of ``ambar plot`` for a mesh."""
 
-    command_options: ClassVar[tuple[str, ...]] = ("field", "against", "dpi", "title")
+    supported_fields: ClassVar[tuple[str, ...]] = ("against",)
 
     colors: str | None = None
     log: bool | None = None
@@ -88,7 +88,7 @@ class MeshPlot(PlotRequest):
 class MeshSeriesPlot(MeshPlot):
     """The options of ``ambar plot`` for a series of meshes."""
 
-    command_options: ClassVar[tuple[str, ...]] = PlotRequest.command_options
+    supported_fields: ClassVar[tuple[str, ...]] = PlotRequest.supported_fields
 
     output: int | None = None
 

@@ -25,7 +25,7 @@ class ArraysPlot(PlotRequest):
 class CollectionPlot(PlotRequest):
     """The options of ``ambar plot`` for collections."""
 
-    command_options: ClassVar[tuple[str, ...]] = ("field", "dpi", "title")
+    supported_fields: ClassVar[tuple[str, ...]] = ()
 
     where: str | None = None
     log: bool | None = None
