@@ -238,6 +238,16 @@ def test_info_and_xarray_state_the_sum_of_bounds(
         assert attributes["lossy_compression_maximum_relative_error"] == pytest.approx(0.01101)
     attributes = xr.open_dataset(once, engine="ambar", group="amr")["density"].attrs
     assert attributes["lossy_compression_maximum_relative_error"] == 1e-3
+    # Exact copies of fields with bounds of levels keep the loss, too.
+    plotfiles.write(tmp_path / "plt")
+    for group, source in {"amr": stores["gravpart"], "amr/level_0": tmp_path / "plt"}.items():
+        bounds = {"density": 1e-3, "density@1:": 1e-4}
+        ambar.convert(source, once, mode="w", error_bound=bounds, fsync=False)
+        with pytest.warns(UserWarning, match="without further loss"):
+            ambar.convert(once, part, mode="w", region=region, fsync=False)
+        stated = ambar.open_store(part)["amr"].attrs["ambar"]["error_bounds"]["density"]
+        attributes = xr.open_dataset(part, engine="ambar", group=group)["density"].attrs
+        assert attributes["lossy_compression_maximum_absolute_error"] == stated
 
 
 def test_unknown_bounds_list_columns_with_their_owners(

@@ -283,6 +283,7 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     values were changed more than once.
     """
     from ambar.store.error_bounds import bound_text
+    from ambar.store.nodes import field_of
 
     rows: list[tuple[str, str, str]] = []
     stated: set[str] = set()
@@ -297,8 +298,8 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
             rows += [(own + target, "", given.pop(target)) for target in parts]
         rows += [(own + target, "-", bound) for target, bound in given.items()]
     for array in found["arrays"]:
-        path = re.sub(r"(^|/)level_\d+/(?=[^/]+$)", r"\1", array["path"])
-        if array["error_bound"] and not stated.intersection((path, array["path"])):
+        path = "/".join(field_of(array["path"])).lstrip("/")
+        if array["error_bound"] and path not in stated:
             rows.append((array["path"], bound_text(array["error_bound"]), "-"))
     return rows
 

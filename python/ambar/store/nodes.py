@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
@@ -12,6 +13,22 @@ from ambar._util.text import suggestion
 def absolute(path: str) -> str:
     """Return a path from the root."""
     return "/" + path.strip("/")
+
+
+_LEVEL = re.compile(r"(?:/|^)level_\d+$")
+"""The group of a level of cells in patches."""
+
+
+def field_of(path: str) -> tuple[str, str]:
+    """Return the group that describes an array, and the name of the array.
+
+    Examples
+    --------
+    >>> field_of("/amr/level_2/density"), field_of("amr/density"), field_of("density")
+    (('amr', 'density'), ('amr', 'density'), ('', 'density'))
+    """
+    group, _, field = path.strip("/").rpartition("/")
+    return _LEVEL.sub("", group), field
 
 
 _RESERVED_KINDS = frozenset(

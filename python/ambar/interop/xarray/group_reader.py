@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import re
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +21,7 @@ from ambar._util.text import suggestion
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.error_bounds import lossy_attributes
+from ambar.store.nodes import field_of
 from ambar.store.store import Store
 
 # The indexing that `Array.read` supports; xarray does the rest in memory.
@@ -117,7 +117,7 @@ class GroupStore(AbstractDataStore):
             "fill_value": array.fill_value,
         }
         data = indexing.LazilyIndexedArray(LazyArray(self.opened, node, array))
-        attributes = attributes_of(array, loss_of_field(store, node, array))
+        attributes = attributes_of(array, loss_of_field(store, node))
         return xr.Variable(dims, data, attributes, encoding)
 
 
@@ -132,27 +132,23 @@ def attributes_of(array: Array, loss: Mapping[str, Any] | None = None) -> dict[s
     return attributes
 
 
-def loss_of_field(store: Store, node: str, array: Array) -> dict[str, Any] | None:
+def loss_of_field(store: Store, node: str) -> dict[str, Any] | None:
     """Return the attributes of the loss of a field that was changed before it was encoded.
 
     None if they follow from the codecs. Copies of snapshots state the sum of error bounds in the
     attributes of the group, whereas the codecs have the last one, or none.
     """
-    path, _, field = node.strip("/").rpartition("/")
-    owner, _, last = path.rpartition("/")
-    own = store._ambar_attributes(owner if _LEVEL.fullmatch(last) else path)
+    group, field = field_of(node)
+    own = store._ambar_attributes(group)
     bound = own.get("error_bounds", {}).get(field)
-    given = own.get("requested_bounds", {})
-    has_one_bound = field in given and bool(array.error_bound)
-    # Some levels of a field with bounds of levels are lossless.
-    has_parts = any(target.startswith(f"{field}@") for target in given)
-    if bound is None or has_one_bound or has_parts:
+    if bound is None:
+        return None
+    given = {target.partition("@")[0] for target in own.get("requested_bounds", {})}
+    levels = [f"level_{n}/" for n in range(len(own["levels"]))] if "levels" in own else [""]
+    # Some levels of a field with bounds of levels are lossless. Exact copies have no lossy array.
+    if field in given and any(store._array(f"{group}/{at}{field}").error_bound for at in levels):
         return None
     return lossy_attributes(bound)
-
-
-_LEVEL = re.compile(r"level_\d+")
-"""The name of the group of a level of cells in patches."""
 
 
 def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -190,5 +186,5 @@ def open_group(store: Store, group: str, name: str) -> xr.DataArray:
     if len(set(named)) < len(named):
         named = [f"dimension {number}" for number in range(array.ndim)]
     lazy = indexing.LazilyIndexedArray(LazyArray(opened, array.path, array))
-    attributes = attributes_of(array, loss_of_field(store, array.path, array))
+    attributes = attributes_of(array, loss_of_field(store, array.path))
     return xr.DataArray(xr.Variable(named, lazy, attributes), name=name)
