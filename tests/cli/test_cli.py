@@ -607,7 +607,7 @@ def test_info_of_parts_and_series(tmp_path: Path, capsys: pytest.CaptureFixture[
     ambar.convert(run_folder / "output_00002", part, levels=(5, 20), fsync=False)
     code, out, _ = run(capsys, "info", part)
     assert code == 0
-    assert "5 to 5 (of the run: 4 to 7)" in out
+    assert "5 (of the run: 4 to 7)" in out
     ambar.convert(run_folder, tmp_path / "c.ambar", fsync=False)
     ambar.convert(tmp_path / "c.ambar", series, steps=[1], fsync=False)
     ambar.convert(tmp_path / "c.ambar", series, mode="a", fsync=False)

@@ -34,6 +34,17 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def span(first: int, last: int) -> str:
+    """Return a range of integers as text.
+
+    Examples
+    --------
+    >>> span(4, 7), span(5, 5)
+    ('4 to 7', '5')
+    """
+    return f"{first} to {last}" if first < last else str(first)
+
+
 def times_text(times: Sequence[float | None]) -> str:
     """Return the range of the times of steps, where they go back, and how many have none.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from ambar._util.text import change, plural, ratio, size, times_text
+from ambar._util.text import change, plural, ratio, size, span, times_text
 from ambar.cli.options import Commit, Debug, Json, flag
 from ambar.cli.output import (
     LISTED,
@@ -244,7 +243,10 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     show_head(found, f"{found['kind']}, {size(found['bytes'])}{smaller}, {entries:,} entries")
     snapshots = [group for group in found["groups"] if group["kind"] == "snapshot"]
     if found["kind"] == "series" and snapshots:
-        _show_steps(sorted(snapshots, key=_output_number))
+        from ambar.snapshot.series import outputs_in
+
+        by_name = {snapshot["path"].strip("/"): snapshot for snapshot in snapshots}
+        _show_steps([by_name[name] for _, name in outputs_in(by_name)])
         return
     if isinstance(times := own.get("times"), list) and times:
         show_pairs([("steps", f"{len(times):,}"), ("times", times_text(times))])
@@ -279,8 +281,8 @@ def _show_checkpoint(found: dict[str, Any], *, every: bool) -> None:
 def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return the error bounds by field: that to the original values, and the given one.
 
-    The first is the loosest one of a field with bounds of levels or boxes, and the sum of bounds if
-    values were changed more than once.
+    The first holds for all values that a reader returns: the sum of bounds if values were changed
+    more than once. Bounds of levels and chunks may be tighter.
     """
     from ambar.store.error_bounds import bound_text
     from ambar.store.nodes import field_of
@@ -295,7 +297,7 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
         for field, bound in bounds.items():
             rows.append((own + field, bound_text(bound), given.pop(field, "-")))
             parts = [target for target in given if target.partition("@")[0] == field]
-            rows += [(own + target, "", given.pop(target)) for target in parts]
+            rows += [(own + target, "-", given.pop(target)) for target in parts]
         rows += [(own + target, "-", bound) for target, bound in given.items()]
     for array in found["arrays"]:
         path = "/".join(field_of(array["path"])).lstrip("/")
@@ -321,12 +323,6 @@ def _show_steps(snapshots: list[dict[str, Any]]) -> None:
     console.print(table)
 
 
-def _output_number(snapshot: dict[str, Any]) -> tuple[int, str]:
-    """Return the key by which `Series.outputs` sorts: outputs may be added in any order."""
-    digits = re.findall(r"\d+", snapshot["path"])
-    return int(digits[-1]) if digits else 0, snapshot["path"]
-
-
 def _with_stored_levels(
     rows: list[tuple[str, str]], groups: list[dict[str, Any]], path: str
 ) -> list[tuple[str, str]]:
@@ -342,7 +338,7 @@ def _with_stored_levels(
     levels = sorted(int(level) for level, count in counts.items() if count)
     if not levels:
         return rows
-    stored = f"{levels[0]} to {levels[-1]}"
+    stored = span(levels[0], levels[-1])
     return [
         (name, f"{stored} (of the run: {text})" if name == "levels" and text != stored else text)
         for name, text in rows

@@ -11,7 +11,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar._util.text import Summary
+from ambar._util.text import Summary, span
 from ambar.snapshot.units import GIVE_UNITS, Units
 
 
@@ -245,7 +245,7 @@ class AmrexInfo(Summary):
             ("dimensions", f"{self.ndim}, {self.coordinates}"),
             ("domain", " x ".join(sides) + " code"),
             ("time", f"{self.time:g} code{step}"),
-            ("levels", f"0 to {len(self.levels) - 1}{refined}"),
+            ("levels", f"{span(0, len(self.levels) - 1)}{refined}"),
             ("boxes", " + ".join(f"{level.boxes:,}" for level in self.levels)),
         ]
         if self.aexp is not None:

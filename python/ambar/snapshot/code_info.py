@@ -10,7 +10,7 @@ from typing import Any
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar._util.text import Summary
+from ambar._util.text import Summary, span
 from ambar.snapshot.amrex_info import CodeUnits, PatchLevel, level_of
 from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit
@@ -297,7 +297,7 @@ class CodeInfo(Summary):
         if self.levels:
             ratios = [", ".join(map(str, sorted(set(one.ratio)))) for one in self.levels[:-1]]
             refined = f", refined by {' and '.join(dict.fromkeys(ratios))}" if ratios else ""
-            rows.append(("levels", f"0 to {len(self.levels) - 1}{refined}"))
+            rows.append(("levels", f"{span(0, len(self.levels) - 1)}{refined}"))
             rows.append(("boxes", " + ".join(f"{level.boxes:,}" for level in self.levels)))
         if self.physical:
             text = f"length {self.unit_l:.6g} cm, density {self.unit_d:.6g} g/cm3, "

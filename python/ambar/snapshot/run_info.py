@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar._util.text import Summary
+from ambar._util.text import Summary, span
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.code_info import CELLS, CodeInfo
 from ambar.snapshot.field_names import CELL_COMPONENTS
@@ -281,7 +281,7 @@ class RamsesInfo(Summary):
             ("dimensions", str(self.ndim)),
             ("box", size),
             ("time", time),
-            ("levels", f"{self.levelmin} to {self.levelmax}"),
+            ("levels", span(self.levelmin, self.levelmax)),
             ("domains", f"{self.ncpu}, {self.ordering}" if self.ordering else str(self.ncpu)),
             (
                 "units",

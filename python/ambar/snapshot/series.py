@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40
 _OPEN_ROWS = 12
 _STEP = re.compile(r"output_(\d+)")
+
+
+def outputs_in(groups: Iterable[str]) -> list[tuple[int, str]]:
+    """Return number and name of each output among groups of a store, in the order of numbers.
+
+    Examples
+    --------
+    >>> outputs_in(["output_00010", "output_00002", "other"])
+    [(2, 'output_00002'), (10, 'output_00010')]
+    """
+    return sorted((int(step[1]), step[0]) for step in map(_STEP.fullmatch, groups) if step)
 
 
 class Series(Outputs, Refreshable, Viewable):
@@ -47,8 +58,7 @@ class Series(Outputs, Refreshable, Viewable):
     def __init__(self, store: Store) -> None:
         self._store = store
         # Of thousands of steps, no metadata but these names is read.
-        steps = filter(None, map(_STEP.fullmatch, store._subgroups))
-        self._steps = sorted((int(step[1]), step[0]) for step in steps)
+        self._steps = outputs_in(store._subgroups)
         self._opened: dict[int, Snapshot] = {}
 
     def __reduce__(self) -> tuple[object, tuple[Store]]:

@@ -1,9 +1,10 @@
-"""Arguments `error_bound`: one bound for all fields, or a mapping from targets to bounds.
+"""Error bounds: parsing, checking, adding and printing them.
 
-A bound is a number (absolute) or a string: "0.5", "1e-3 of range", "1e-3 relative",
-"1e-3 relative above 1e-10", "12 bits", "80 dB", "0.01 rms" or "lossless". A target is a name or a
-pattern, optionally with levels or a box: "density", "velocity_*", "density@8:" or
-"density@[0.2:0.4, 0.2:0.4, 0.2:0.4]". The compiled core parses bounds and targets.
+The argument `error_bound` is one bound for all fields, or a mapping from targets to bounds. A bound
+is a number (absolute) or a string: "0.5", "1e-3 of range", "1e-3 relative", "1e-3 relative above
+1e-10", "12 bits", "80 dB", "0.01 rms" or "lossless". A target is a name or a pattern, optionally
+with levels or a box: "density", "velocity_*", "density@8:" or "density@[0.2:0.4, 0.2:0.4,
+0.2:0.4]". The compiled core parses bounds and targets.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ import numpy.typing as npt
 from ambar import _core
 
 ErrorBound: TypeAlias = float | str | Mapping[str, float | str]
+
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:[eE][-+]?\d+)?")
+_ROUNDING = 1e-12
+"""Relative difference that is due to the rounding of sums such as 0.01 + 0.05."""
 
 
 def listed_bounds(error_bound: ErrorBound | None) -> list[tuple[str, str]]:
@@ -321,11 +326,6 @@ def bound_text(bound: float | str) -> str:
     if not isinstance(bound, str):
         return _rounded_up(float(bound))
     return _NUMBER.sub(lambda found: _rounded_up(float(found[0])), bound)
-
-
-_NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:[eE][-+]?\d+)?")
-_ROUNDING = 1e-12
-"""Relative difference that is due to the rounding of sums such as 0.01 + 0.05."""
 
 
 def _rounded_up(value: float) -> str:
