@@ -464,6 +464,12 @@ def test_tables_of_datasets_that_differ(path: Path) -> None:
     assert profiles.to_dataframe("u", "u.max > 2").dataset.tolist() == ["grid"] * 4
     nothing = profiles.to_dataframe("u", "u.max > 9")
     assert (nothing.columns.tolist(), len(nothing)) == (columns, 0)
+    for variables in ("lat", ["lat"]):
+        nothing = profiles.to_dataframe(variables, [])
+        assert dict(nothing.dtypes.map(str))["lat"] == "float64"
+        assert (nothing.columns.tolist(), len(nothing)) == (["dataset", "lat"], 0)
+    nothing = profiles.to_dataframe(["lat", "u"], [])
+    assert (nothing.columns.tolist(), len(nothing)) == ([*columns, "lat"], 0)
     with pytest.raises(ValueError, match=r"dataset 'named': .*choose some with variables"):
         profiles.to_dataframe(datasets=["named"])
     with pytest.raises(KeyError, match="no variable 'w'"):
@@ -474,9 +480,10 @@ def test_names_in_brackets_alone(path: Path) -> None:
     with ambar.open_collection(path, "w-", fsync=False) as profiles:
         profiles.add("a", {"t": ("z", [1.0])})
     profiles = ambar.open_collection(path)
-    for key in (0, slice(0, 1), ["a"]):
-        with pytest.raises(TypeError, match=r"expected the name of a dataset, found .*read"):
-            profiles[key]  # type: ignore[index]
+    for key in (0, np.int64(0), slice(0, 1), ["a"]):
+        for get in (profiles.__getitem__, profiles.load):
+            with pytest.raises(TypeError, match=r"expected the name of a dataset, found .*read"):
+                get(key)  # type: ignore[arg-type]
     assert 0 not in profiles
 
 

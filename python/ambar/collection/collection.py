@@ -833,16 +833,21 @@ class Collection(CommitContext, Refreshable, Viewable):
         """
         import pandas as pd
 
-        from ambar.collection.views import frame_of
+        from ambar.collection.views import empty, frame_of
 
         wanted = [variables] if isinstance(variables, str) else variables
         for variable in wanted or ():
             if variable not in self.variables:
                 raise self._families.unknown(variable)
         names = self.choose(datasets)
-        if not names and len(self):  # no rows, with the columns of the first dataset
-            return frame_of(self.names[0], self.load(self.names[0]), wanted)[:0]
         frames = [frame_of(name, self.load(name), wanted) for name in names]
+        if not names:  # no rows, with the columns of the families that have a variable
+            families = [self._families[number] for number in np.unique(self._places[:, 0])]
+            frames = [
+                frame_of("", empty(family), wanted)[:0]
+                for family in families
+                if wanted is None or not family.columns.keys().isdisjoint(wanted)
+            ]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def plot(

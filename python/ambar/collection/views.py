@@ -177,6 +177,15 @@ def _copy_of(
     return dataset
 
 
+def empty(family: Family) -> xr.Dataset:
+    """Return a dataset with the variables of a family, whose dimensions have length 0."""
+    variables = {
+        key: xr.Variable(column.dims, np.empty((0,) * len(column.dims), dtype_of(column)))
+        for key, column in family.columns.items()
+    }
+    return _dataset(variables, family, {})
+
+
 def frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) -> pd.DataFrame:
     """Return a dataset as a table whose first column is the name of the dataset."""
     if variables is not None:
