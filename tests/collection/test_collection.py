@@ -495,6 +495,7 @@ def test_empty_selections_and_dims_of_families_that_differ(path: Path) -> None:
                 name, {"t": ("z", np.ones(3, dtype)), "u": (("z", "k"), np.ones((3, 2), dtype))}
             )
         profiles.add("plane", {"t": (("y", "x"), np.ones((2, 2), "f4"))})
+        profiles.add("led", {"led": (("n", "z"), np.ones((1, 3), "f4"))})
     profiles = ambar.open_collection(path)
     selections: list[Any] = [[], "t.max > 3", slice(0, 0)]
     for datasets in selections:
@@ -504,6 +505,9 @@ def test_empty_selections_and_dims_of_families_that_differ(path: Path) -> None:
             assert isinstance(data[name], ambar.RaggedArray)
             assert len(data[name]) == 0
             assert (data[name].values.shape, data[name].values.dtype) == (shape, "f8")
+        for isel, stack in ((None, False), (None, True), ({"n": 0}, False), ({"n": 0}, True)):
+            found = profiles.read("led", datasets, isel=isel, stack=stack)["led"]
+            assert (len(found), found.values.dtype) == (0, "f4")
     expected = r"'t' has different numbers of dimensions: \(z\) in 'b', \(y, x\) in 'plane'; select"
     with pytest.raises(ValueError, match=expected):
         profiles.read("t", ["b", "plane"])
@@ -511,7 +515,7 @@ def test_empty_selections_and_dims_of_families_that_differ(path: Path) -> None:
         ValueError, match=r"2 families: a \(t, u\); b \(t: float64 instead of float32, u"
     ):
         profiles.to_xarray(["a", "b"])
-    assert [len(part) for part in profiles.read("t", isel={"y": 0})["t"]] == [3, 3, 2]
+    assert [len(part) for part in profiles.read("t", isel={"y": 0})["t"]] == [3, 3, 2, 0]
 
 
 def test_single_strings_come_back(path: Path) -> None:

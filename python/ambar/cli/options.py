@@ -86,8 +86,7 @@ _ARGUMENTS = {
     "snapshot.with_units(...): a name (Nyx, WarpX, SI, cgs) or ambar.Units": "ambar plot "
     "--code-units: Nyx, WarpX, SI or cgs",
     "example output=": "example --output ",
-    "those of derived_fields": "derived fields, which the page 'Fields' of the documentation lists "
-    "(docs/howto/fields.md)",
+    "those of derived_fields": "derived fields, which the page 'Fields' of the documentation lists",
     "invalid at=": "invalid --slice ",
     "length_unit=": "--length-unit ",
     "use snapshot.particles": "ambar plot draws particles with --particles",

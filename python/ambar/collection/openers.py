@@ -160,12 +160,12 @@ def _check_same(
         if value != found[name]:
             raise _core.InvalidError(
                 f"{os.fspath(path)} was created with {name}={found[name]!r}, but {name}={value!r} "
-                f"was given; leave {name}{_also(name, value)} out to add to it"
+                f"was given; leave {name}{_conversion_argument(name, value)} out to add to it"
             )
 
 
-def _also(name: str, value: Any) -> str:
-    """Return the argument of conversions that makes a setting, in parentheses; "" for others."""
+def _conversion_argument(name: str, value: Any) -> str:
+    """Return the argument of `ambar.convert` that sets `encoding`, in parentheses, or ""."""
     has_only_bounds = name == "encoding" and all(
         each.keys() == {"error_bound"} for each in value.values()
     )

@@ -11,7 +11,7 @@ import xarray as xr
 from xarray.core import indexing
 
 from ambar import _core
-from ambar.collection.read.bulk_read import decoded, dtype_of
+from ambar.collection.read.bulk_read import decoded, dims_text, dtype_of
 from ambar.collection.read.indexing import Piece, as_slice, with_leading
 from ambar.collection.read.metadata import common_attributes
 from ambar.collection.storage.encodings import MISSING
@@ -273,7 +273,7 @@ def _difference(family: Family, reference: Family) -> str:
         if column.type_name != other.type_name:
             parts.append(f"{key}: {_type_of(column)} instead of {_type_of(other)}")
         elif column.dims != other.dims:
-            parts.append(f"{key}: {column.dims} instead of {other.dims}")
+            parts.append(f"{key}: {dims_text(column.dims)} instead of {dims_text(other.dims)}")
     for dim, size in family.sizes.items():
         if reference.sizes.get(dim, size) != size:
             parts.append(f"{dim}: length {size} instead of {reference.sizes[dim]}")

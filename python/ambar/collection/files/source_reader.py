@@ -54,15 +54,15 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
     opened = _opened(path, reading)
     with opened.dataset as dataset:
         groups = groups_of(path) if opened.file is None else _groups_in(opened.file)
-        if "level_0" in groups and not dataset.variables:
-            raise _core.UnsupportedError(
-                f"expected variables in the root group, found only the groups {', '.join(groups)}; "
-                "if the file is a plotfile of AMReX, convert it alone, without other files"
-            )
         if groups and not dataset.variables:
             raise _core.UnsupportedError(
                 f"expected variables in the root group, found only the groups {', '.join(groups)}; "
-                "open a group with xarray.open_dataset(path, group=...), and add it to a collection"
+                + (
+                    "if the file is a plotfile of AMReX, convert it alone, without other files"
+                    if "level_0" in groups
+                    else "open a group with xarray.open_dataset(path, group=...), and add it to a "
+                    "collection"
+                )
             )
         if not dataset.variables:
             raise _core.CorruptError(

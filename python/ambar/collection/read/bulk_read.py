@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -184,7 +184,7 @@ class Reader:
         values, counts = self.end_to_end(variable, piece)
         # The dimensions before the ragged one have length 1; indices remove or repeat them.
         before = with_leading(np.empty(()), keys).shape
-        is_index = isinstance(piece.isel.get(dims[leading]), (int, np.integer))
+        is_index = _is_removed(dims[leading], piece)
         if is_index or (stack and counts.size and (counts == counts[0]).all()):
             each = values.shape[1:] if is_index else (int(counts[0]), *values.shape[1:])
             stacked = values.reshape(len(counts), *(1,) * len(before), *each)
@@ -192,7 +192,7 @@ class Reader:
                 return stacked
             return np.broadcast_to(stacked, (len(counts), *before, *each)).copy()
         found = RaggedArray(values, offsets_of(counts))
-        if not before:
+        if not (before and len(found)):
             return found
         return RaggedArray.of([np.broadcast_to(part, (*before, *part.shape)) for part in found])
 
@@ -264,18 +264,25 @@ def check_numbers_of_dims(
     for piece in pieces:
         if variable in piece.family.columns and len(piece.at):
             dims = piece.family.columns[variable].dims
-            kept = [dim for dim in dims if not _is_index(piece.isel.get(dim, slice(None)))]
+            kept = [dim for dim in dims if not _is_removed(dim, piece)]
             found.setdefault(len(kept), (dims, int(piece.at[0])))
     if len(found) > 1:
         of = names()
-        listed = ", ".join(f"({', '.join(dims)}) in {of[at]!r}" for dims, at in found.values())
+        listed = ", ".join(f"{dims_text(dims)} in {of[at]!r}" for dims, at in found.values())
         raise _core.InvalidError(
             f"the variable {variable!r} has different numbers of dimensions: {listed}; select "
             "datasets of one family"
         )
 
 
-def _is_index(key: Any) -> bool:
+def dims_text(dims: Sequence[str]) -> str:
+    """Return dimensions as text: "(y, x)"."""
+    return f"({', '.join(dims)})"
+
+
+def _is_removed(dim: str, piece: Piece) -> bool:
+    """Return whether one index is selected along a dimension, which removes it."""
+    key = piece.isel.get(dim, slice(None))
     return not isinstance(key, slice) and np.ndim(key) == 0
 
 

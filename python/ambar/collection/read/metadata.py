@@ -162,8 +162,8 @@ class Metadata:
             text, compared = with_iso_dates(datasets, times)
             for name in sorted(times - compared):
                 raise _core.InvalidError(
-                    f"{name!r} contains times; expected a comparison with a date in quotes, such "
-                    f'as {name} > "2023-01-01", found {datasets!r}'
+                    f"{name!r} contains times, which conditions compare with dates in quotes only, "
+                    f'such as {name} > "2023-01-01"; found {datasets!r}'
                 )
             operands |= {name: iso_dates(operands[name]) for name in compared}
             return np.flatnonzero(_core.Condition(text).evaluate(operands))
