@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,12 +142,36 @@ def test_regions_far_from_a_periodic_box_are_errors(gravpart: ambar.Snapshot) ->
         ambar.Sphere((2.1, 0.5, 0.5), 3),
         ambar.Sphere((0.5, -1.1, 0.5), 0.1) | ambar.Sphere("bc", 0.1),
         ambar.Cylinder((500, 500, 500), 1000),
-        ambar.Box((40, 0, 0), (60, 1, 1)),
+        ambar.Box((40, 0, 0), (41, 1, 1)),
     ):
         with pytest.raises(ValueError, match="more than a side of the periodic box away.*unit"):
             gravpart.amr.read("x", region=region)
-    around = ambar.Box((-40, 0, 0), (60, 1, 1))
+    around = ambar.Box((-40, 0, 0), (60, 1, 1), unit="code")
     assert len(gravpart.amr.read("x", region=around)) == len(gravpart.amr)
+
+
+def test_boxes_of_coordinates_are_no_fractions(
+    gravpart: ambar.Snapshot, stores: dict[str, Path], tmp_path: Path
+) -> None:
+    wrong = ambar.Box((0, 0, 0), (6, 1, 1))
+    calls: list[Callable[[], object]] = [
+        lambda: gravpart.amr.read("x", region=wrong),
+        lambda: gravpart.amr.grid("density", level=4, region=wrong),
+        lambda: ambar.convert(stores["gravpart"], tmp_path / "x.ambar", region=wrong),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match='fractions of the box in region, .*0:6.*unit="code"'):
+            call()
+    for region in (
+        ambar.Box((None, 0, 0), (6, 1, 1)),
+        ambar.Box((-3, -3, -3), (3, 3, 3), center="bc"),
+        ambar.Box((-0.2, 0, 0), (0.8, 1, 1)),
+        ambar.Box((0, 0, 0), (1e30, 1e30, 1e30), unit="cm"),
+    ):
+        assert len(gravpart.amr.read("x", region=region)) == len(gravpart.amr)
+    # A side of 1 is as long as the box in x, also along shorter sides.
+    flat = ambar.AmrexInfo(ndim=2, time=0.0, lower=(0.0, 0.0), upper=(4.0, 1.0), levels=())
+    assert ambar.Box((0, 0), (1, 1)).corners(flat) == ((0, 0), (4, 4))
 
 
 def test_the_text_of_a_region_is_an_expression() -> None:

@@ -140,7 +140,7 @@ def test_boxes_that_touch_a_face_do_not_overlap(periodic: tuple[bool, bool]) -> 
     for numbers in touching:
         with pytest.raises(ambar.InvalidError, match=r"does not overlap the box.*check the unit"):
             region_in_code(ambar.Box(numbers[:2], numbers[2:]), info)
-    inside: list[list[float]] = [[-0.2, 0, 1e-9, 1], [0.99, 0, 1.2, 1], [-5, 0.5, 5, 0.6]]
+    inside: list[list[float]] = [[-0.2, 0, 1e-9, 1], [0.99, 0, 1.2, 1], [-0.1, 0.5, 0.9, 0.6]]
     for numbers in inside:
         assert region_in_code(ambar.Box(numbers[:2], numbers[2:]), info) is not None
 

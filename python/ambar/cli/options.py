@@ -88,6 +88,8 @@ _ARGUMENTS = {
     "example output=": "example --output ",
     "those of derived_fields": "derived fields, which the page 'Fields' of the documentation lists",
     "invalid at=": "invalid --slice ",
+    "fractions of the box in region": "fractions of the box in --region",
+    'give unit="code", or subtract': "subtract",
     "length_unit=": "--length-unit ",
     "use snapshot.particles": "ambar plot draws particles with --particles",
 }
@@ -219,12 +221,4 @@ def parse_region(text: str | None) -> Any:
         raise typer.BadParameter(
             f"{text!r} is not X0:X1,Y0:Y1,Z0:Z1, such as 0.4:0.6,0.4:0.6,0.4:0.6"
         ) from None
-    for low, high in sides:
-        # Sides may reach over a face of a periodic box, but not be longer than the box.
-        if high - low > 1 + 1e-9:
-            raise typer.BadParameter(
-                f"expected fractions of the box in --region, from 0 to 1, found {low:g}:{high:g}, "
-                "which is longer than the box; subtract the lower face of the domain and divide by "
-                "its side: in a domain from 0 to 12, 3:6 is 0.25:0.5"
-            )
     return Box(lo, hi)

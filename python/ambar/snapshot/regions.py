@@ -254,7 +254,7 @@ class Box(Region):
     ------
     ValueError
         When it is used: if the number of dimensions differs from the data, a number is not finite,
-        or `lo` exceeds `hi`.
+        `lo` exceeds `hi`, or a side in fractions, without `center`, is longer than the box.
 
     Examples
     --------
@@ -323,8 +323,7 @@ class Box(Region):
         Raises
         ------
         ValueError
-            If the number of dimensions differs from the data, a number is not finite, or `lo`
-            exceeds `hi`.
+            As for `Box`.
 
         Examples
         --------
@@ -344,6 +343,7 @@ class Box(Region):
             origin = center_in_code(self.center, info, self.unit)
         lo = _corner(self.lo, origin, scale, -math.inf)
         hi = _corner(self.hi, origin, scale, math.inf)
+        _check_fractions(self, lo, hi, info)
         return _in_order(self, lo, hi)
 
 
@@ -593,6 +593,20 @@ def _check_near(region: Region, low: Sequence[float], high: Sequence[float], inf
             f"the region {region} is more than a side of the periodic box away from it, from "
             f"{info.lower} to {upper} in code length; check the unit of the region"
         )
+
+
+def _check_fractions(box: Box, low: Sequence[float], high: Sequence[float], info: RunInfo) -> None:
+    """Raise ValueError for a side in fractions that is longer than the box."""
+    if box.unit != "box" or box.center is not None:
+        return
+    for lo, hi, a, b, size in zip(box.lo, box.hi, low, high, info.box_size, strict=True):
+        # Sides may extend over a face of a periodic box. Each may be as long as the box in x.
+        if max(size, info.boxlen) * (1 + 1e-9) < b - a < math.inf:
+            raise InvalidError(
+                f"expected fractions of the box in region, from 0 to 1, found {lo:g}:{hi:g}, which "
+                'is longer than the box; give unit="code", or subtract the lower face of the '
+                "domain and divide by its side: in a domain from 0 to 12, 3:6 is 0.25:0.5"
+            )
 
 
 def direction(axis: Direction) -> tuple[float, float, float]:
