@@ -597,7 +597,7 @@ def test_parts_are_compared_with_parts(
     assert run(capsys, "convert", store, parts[0], *region, *bound)[0] == 0
     code, _, error = run(capsys, "compare", store, parts[0])
     assert code == 2
-    assert "ambar convert WHOLE part.ambar, with the --region" in error
+    assert "convert the same region or levels of the whole first" in error
     assert run(capsys, "convert", store, parts[1], *region)[0] == 0
     assert run(capsys, "compare", parts[1], parts[0])[0] == 0
 

@@ -654,7 +654,7 @@ def test_the_verdict_names_what_was_not_checked(tmp_path: Path) -> None:
     found = ambar.compare(paths["a"], paths["b"])
     assert found.held
     assert found.verdict == (
-        "all known bounds hold; not checked, as no bound is known: density; not compared, only in "
+        "all known bounds hold; not checked, without a known bound: density; not compared, only in "
         "the other: particles"
     )
     chosen = ambar.compare(paths["a"], paths["b"], ["pressure"])

@@ -149,8 +149,8 @@ class Comparison:
     """The power spectra of a field; None if no spectrum was requested."""
     tables: list[RowComparison] = field(default_factory=list)
     """Particles, sinks and clumps that both have."""
-
-    _has_chosen_fields = False
+    is_selection: bool = False
+    """Whether fields were chosen: the verdict then ignores what only one version has."""
 
     @property
     def held(self) -> bool:
@@ -163,10 +163,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """The result in one line: "all bounds hold", or everything that makes `held` False.
+        """The result in one line: everything that makes `held` False, and what was not checked.
 
-        Without failures, it also names what was not checked: fields and columns without a known
-        bound, and what only one version has.
+        Without failures, it begins with "all bounds hold", "all known bounds hold" or "no error
+        bound is known". Fields and columns without a known bound, and what only one version has,
+        are not checked.
 
         Examples
         --------
@@ -193,13 +194,13 @@ class Comparison:
             for column in table.columns
             if column.held is None
         ]
-        unknown = [f"not checked, as no bound is known: {_first(names)}"] if names else []
+        unknown = [f"not checked, without a known bound: {_first(names)}"] if names else []
         return unknown + self._only_in_one
 
     @property
     def _only_in_one(self) -> list[str]:
         """What was not compared because only one version has it, unless fields were chosen."""
-        if self._has_chosen_fields:
+        if self.is_selection:
             return []
         return [
             f"not compared, only in the {where}: {_first(names)}"
@@ -442,12 +443,11 @@ def compare(
         )
     chosen = dict.fromkeys(full for names in full_names.values() for full in names)
     rules, bounds = _bounds(bound, a, common, tables)
-    found = Comparison(a.location, b.location, 0, [])
+    found = Comparison(a.location, b.location, 0, [], is_selection=fields is not None)
     found.only_in_original, found.only_in_other = a.names_without(b), b.names_without(a)
     order = a.match(b)
     found.datasets_only_in_original = [name for name in a.datasets if name not in b.datasets]
     found.datasets_only_in_other = [name for name in b.datasets if name not in a.datasets]
-    found._has_chosen_fields = fields is not None
     if fields is None:
         found.not_compared = list(dict.fromkeys([*a.not_comparable, *b.not_comparable]))
     for name in chosen:

@@ -23,7 +23,7 @@ from ambar.comparison.rows import (
     stored_attributes,
     table_components,
 )
-from ambar.kinds.registry import kind_of_sources, open_path
+from ambar.kinds.registry import Kind, kind_of_sources, open_path
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import blocks_of, description_of, field_entries
@@ -156,9 +156,10 @@ def operand_of(
     try:
         kind, opened = open_path(path, storage_options if is_url(path) else None)
     except _core.InvalidError as error:
-        if is_url(path) or kind_of_sources([path]) is None:
+        source = None if is_url(path) else kind_of_sources([path])
+        if source is None:
             raise
-        if message := _folder_of_outputs(path):
+        if message := _folder_of_outputs(path, source):
             raise _core.InvalidError(message) from error
         name = shlex.quote(os.fspath(path))
         raise _core.InvalidError(
@@ -172,11 +173,10 @@ def operand_of(
     return operand
 
 
-def _folder_of_outputs(path: str | os.PathLike[str]) -> str | None:
-    """Return the error for the folder of a run; None if the path is not one."""
-    kind = kind_of_sources([path])
-    outputs = [] if kind is None or kind.outputs is None else kind.outputs([path])
-    if kind is None or not outputs:
+def _folder_of_outputs(path: str | os.PathLike[str], kind: Kind) -> str | None:
+    """Return the message for a folder of several outputs; None for other paths."""
+    outputs = [] if kind.outputs is None else kind.outputs([path])
+    if not outputs:
         return None
     name = shlex.quote(os.fspath(path))
     return (
@@ -287,12 +287,14 @@ class Cells(Operand):
         if not same_count or not all(
             np.array_equal(a[order], b[their_order]) for a, b in zip(mine, theirs, strict=True)
         ):
+            advice = (
+                "; to compare a part with the whole, convert the same region or levels of the "
+                "whole first, without an error bound"
+            )
             raise _core.InvalidError(
                 f"{self.location} and {other.location} have different cells ({len(mine[0]):,} and "
-                f"{len(theirs[0]):,} leaf cells); expected two versions of the same data. To "
-                "compare a part, make the same part of the other first, without an error bound: "
-                "ambar convert WHOLE part.ambar, with the --region or --levels of the part; of "
-                "files, convert them to a store before that"
+                f"{len(theirs[0]):,} leaf cells); expected two versions of the same data"
+                f"{'' if same_count else advice}"
             )
         matched = np.empty_like(order)
         matched[order] = their_order
