@@ -924,6 +924,9 @@ def bound_parts(
     "of range" and "psnr".
     """
 
+def lossy_attributes(bound: float | str) -> dict[str, Any]:
+    """Return the attributes that state a loss in the style of the CF conventions."""
+
 def codec_encode(
     values: _Floats,
     origins: NDArray[np.int64] | None,

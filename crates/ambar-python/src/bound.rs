@@ -1,9 +1,11 @@
 //! Error bounds in Python: absolute ones are numbers, other kinds are strings.
 
 use ambar::kinds::bound::{self, BoundPart, BoundTarget, ErrorBound, FieldBounds};
+use ambar::metadata;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
+use crate::json::JsonObject;
 
 /// An error bound from Python.
 #[derive(Clone, Debug, FromPyObject)]
@@ -121,4 +123,11 @@ pub fn bound_parts(bound: BoundInput) -> PyResult<(&'static str, Vec<f64>)> {
         ErrorBound::OfRange(part) => ("of range", vec![part]),
         ErrorBound::Psnr(decibels) => ("psnr", vec![decibels]),
     })
+}
+
+/// The attributes that state the loss of values within a bound, in the style of the CF conventions.
+#[pyfunction]
+pub fn lossy_attributes(bound: BoundInput) -> PyResult<JsonObject> {
+    let bound = bound.parse()?;
+    Ok(JsonObject(metadata::lossy_attributes(Some(bound))))
 }

@@ -287,34 +287,6 @@ def added_bounds(first: float | str, second: float | str) -> float | str | None:
     return f"{bound!r} relative" + (f" above {floor!r}" if floor else "")
 
 
-def lossy_attributes(bound: float | str) -> dict[str, Any]:
-    """Return the attributes that state a loss in the style of the CF conventions (docs/format.md).
-
-    Examples
-    --------
-    >>> lossy_attributes(0.5)["lossy_compression_maximum_absolute_error"]
-    0.5
-    """
-    kind, numbers = _core.bound_parts(bound)
-    if kind == "lossless":
-        return {}
-    attributes: dict[str, Any] = {
-        "lossy_compression": "bitround" if kind == "bits" else "ambar",
-        "lossy_compression_error_bound": as_text(bound),
-    }
-    name = {
-        "absolute": "maximum_absolute_error",
-        "bits": "nsb",
-        "rms": "root_mean_square_error",
-        # With a floor, the relative error has no maximum.
-        "relative": "" if numbers[1:] and numbers[1] else "maximum_relative_error",
-    }.get(kind)
-    if name:
-        value = int(numbers[0]) if kind == "bits" else numbers[0]
-        attributes[f"lossy_compression_{name}"] = value
-    return attributes
-
-
 def bound_text(bound: float | str) -> str:
     """Return a bound for people: its numbers have four digits, and are never smaller.
 

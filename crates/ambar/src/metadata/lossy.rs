@@ -26,7 +26,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// The attributes of an array whose values are within `bound`; empty without a bound.
-pub(crate) fn lossy_attributes(bound: Option<ErrorBound>) -> Attributes {
+pub fn lossy_attributes(bound: Option<ErrorBound>) -> Attributes {
     let mut own = Attributes::new();
     let Some(bound) = bound.filter(|bound| !bound.is_lossless()) else {
         return own;

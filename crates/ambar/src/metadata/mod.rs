@@ -13,7 +13,8 @@ mod node_documents;
 pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding};
 pub(crate) use cache::MetadataCache;
 pub(crate) use hierarchy::{Hierarchy, Tags, group_document, root_document, root_document_alone};
-pub(crate) use lossy::{lossy_attributes, with_loss, without_loss};
+pub use lossy::lossy_attributes;
+pub(crate) use lossy::{with_loss, without_loss};
 pub(crate) use name::broken_rule as broken_rule_of_names;
 
 /// Attributes of a group or an array: a JSON object.

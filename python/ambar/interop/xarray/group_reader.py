@@ -20,7 +20,6 @@ from ambar import _core
 from ambar._util.text import suggestion
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
-from ambar.store.error_bounds import lossy_attributes
 from ambar.store.nodes import field_of
 from ambar.store.store import Store
 
@@ -148,7 +147,7 @@ def loss_of_field(store: Store, node: str) -> dict[str, Any] | None:
     # Some levels of a field with bounds of levels are lossless. Exact copies have no lossy array.
     if field in given and any(store._array(f"{group}/{at}{field}").error_bound for at in levels):
         return None
-    return lossy_attributes(bound)
+    return _core.lossy_attributes(bound)
 
 
 def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
