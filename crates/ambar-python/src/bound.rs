@@ -1,5 +1,6 @@
 //! Error bounds in Python: absolute ones are numbers, other kinds are strings.
 
+use ambar::codec;
 use ambar::kinds::bound::{self, BoundPart, BoundTarget, ErrorBound, FieldBounds};
 use ambar::metadata;
 use pyo3::prelude::*;
@@ -130,4 +131,10 @@ pub fn bound_parts(bound: BoundInput) -> PyResult<(&'static str, Vec<f64>)> {
 pub fn lossy_attributes(bound: BoundInput) -> PyResult<JsonObject> {
     let bound = bound.parse()?;
     Ok(JsonObject(metadata::lossy_attributes(Some(bound))))
+}
+
+/// A bound for people: its numbers have four digits, and are never smaller.
+#[pyfunction]
+pub fn bound_text(bound: BoundInput) -> PyResult<String> {
+    Ok(codec::bound_text(bound.parse()?))
 }

@@ -29,7 +29,6 @@ from ambar.store.error_bounds import (
     ErrorBound,
     PartBound,
     as_text,
-    bound_text,
     loose_bound,
     median_magnitude,
     range_of,
@@ -330,7 +329,7 @@ def ssim_text(value: float) -> str:
 
 def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str]:
     """Return the checked bound, the given bound and whether it held."""
-    bound = "-" if one.bound is None else bound_text(one.bound)
+    bound = "-" if one.bound is None else _core.bound_text(one.bound)
     given = next(iter(one.bounds.values()), "-")
     if one.bound is None and one.bounds:
         # Without a check, the versions have bounds that cannot be added.

@@ -21,10 +21,6 @@ from ambar import _core
 
 ErrorBound: TypeAlias = float | str | Mapping[str, float | str]
 
-_NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:[eE][-+]?\d+)?")
-_ROUNDING = 1e-12
-"""Relative difference that is due to the rounding of sums such as 0.01 + 0.05."""
-
 
 def listed_bounds(error_bound: ErrorBound | None) -> list[tuple[str, str]]:
     """Return pairs of target and bound as strings; a single bound has the target "*".
@@ -285,28 +281,6 @@ def added_bounds(first: float | str, second: float | str) -> float | str | None:
     # The second error is relative to changed values, which may be larger.
     bound, floor = a[0] + b[0] + a[0] * b[0], max(a[1], b[1])
     return f"{bound!r} relative" + (f" above {floor!r}" if floor else "")
-
-
-def bound_text(bound: float | str) -> str:
-    """Return a bound for people: its numbers have four digits, and are never smaller.
-
-    Examples
-    --------
-    >>> bound_text(264760752.69421262), bound_text(0.01 + 0.05), bound_text("0.0110012 relative")
-    ('2.648e+08', '0.06', '0.01101 relative')
-    """
-    if not isinstance(bound, str):
-        return _rounded_up(float(bound))
-    return _NUMBER.sub(lambda found: _rounded_up(float(found[0])), bound)
-
-
-def _rounded_up(value: float) -> str:
-    """Return a number with four digits that is not below it, except by the rounding of float64."""
-    text = f"{value:.4g}"
-    if not np.isfinite(value) or float(text) >= value * (1 - _ROUNDING):
-        return text
-    mantissa, _, exponent = f"{value:.3e}".partition("e")
-    return f"{float(f'{float(mantissa) + 0.001:.3f}e{exponent}'):.4g}"
 
 
 def parse_bounds(text: str | None) -> ErrorBound | None:

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use zarrs_metadata::v3::MetadataV3;
 
 use super::array_to_array::{self, ArrayCodec};
+use super::bound_text::bound_text;
 use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec};
 use super::{ambar, pcodec, simplices};
 use crate::dtype::DataType;
@@ -108,8 +109,8 @@ impl CodecChain {
             ValueCodec::Ambar(config) => {
                 let fast = if config.fast { " fast" } else { "" };
                 Some(match config.error_bound {
-                    ErrorBound::Absolute(bound) => format!("ambar{fast} {bound:.3e}"),
-                    bound => format!("ambar{fast} {bound}"),
+                    ErrorBound::Lossless => format!("ambar{fast} lossless"),
+                    bound => format!("ambar{fast} {}", bound_text(bound)),
                 })
             }
             ValueCodec::Simplices => Some("simplices".to_owned()),
