@@ -18,9 +18,11 @@ use crate::parallel;
 /// Characters of the codecs' names that count as one byte: the names are stored compressed, with equal ones.
 const TEXT_BYTES: usize = 4;
 
-/// Chains are encoded with high levels if low ones need at most this part, and this number of bytes, more than
-/// the smallest.
-const NEAR_PART: usize = 4;
+/// Divisor of the smallest result at low levels. Chains whose result is larger by at most the quotient, and
+/// `NEAR_BYTES`, are encoded with high levels.
+const NEAR_DIVISOR: usize = 4;
+
+/// Bytes that are added to the quotient by `NEAR_DIVISOR`. Results of a few bytes differ by more than that quotient.
 const NEAR_BYTES: usize = 128;
 
 /// The encoded values of a small array.
@@ -44,6 +46,45 @@ pub fn encode_bare_array(
     predict: bool,
 ) -> Result<BareArray> {
     check(dtype, shape, raw.len()).map_err(Error::invalid)?;
+    let chains = chains_of_array(dtype, shape, predict);
+    let encode = |chain: &CodecChain| encode_with_chain(chain, dtype, shape, raw);
+    // Low levels, which take little time, show which chains are worth high ones.
+    let mut low_chains: Vec<CodecChain> = Vec::new();
+    for chain in &chains {
+        let low = chain.at_low_levels();
+        if !low_chains.contains(&low) {
+            low_chains.push(low);
+        }
+    }
+    let encoded = parallel::try_map(low_chains.len(), |index| encode(&low_chains[index]))?;
+    let known = |chain: &CodecChain| {
+        let index = low_chains.iter().position(|low| low == chain)?;
+        encoded.get(index)
+    };
+    let smallest = encoded.iter().map(Vec::len).min().unwrap_or(0);
+    let limit = smallest + smallest / NEAR_DIVISOR + NEAR_BYTES;
+    let is_near = |chain: &&CodecChain| {
+        known(&chain.at_low_levels()).is_some_and(|bytes| bytes.len() <= limit)
+    };
+    let near: Vec<&CodecChain> = chains.iter().filter(is_near).collect();
+    let tried = parallel::try_map(near.len(), |index| {
+        let chain = near[index];
+        Ok(BareArray {
+            codecs: names(chain),
+            bytes: match known(chain) {
+                Some(bytes) => bytes.clone(),
+                None => encode(chain)?,
+            },
+        })
+    })?;
+    tried
+        .into_iter()
+        .min_by_key(stored_bytes)
+        .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
+}
+
+/// The chains that are tried for an array, with high levels.
+fn chains_of_array(dtype: &DataType, shape: &[u64], predict: bool) -> Vec<CodecChain> {
     let mut scopes = vec![
         Scope::Values,
         Scope::Integers,
@@ -64,32 +105,22 @@ pub fn encode_bare_array(
             chains.push(chain);
         }
     }
-    let encode = |chain: &CodecChain| {
-        let geometry = ChunkGeometry::array(shape);
-        with_scratch(|scratch| chain.encode(dtype, raw, &geometry, &mut scratch.codecs))
-    };
-    // Low levels, which take little time, show which chains are worth high ones.
-    let low = parallel::try_map(chains.len(), |index| {
-        encode(&chains[index].at_low_levels()).map(|bytes| bytes.len())
-    })?;
-    let smallest = low.iter().min().copied().unwrap_or(0);
-    let limit = smallest + smallest / NEAR_PART + NEAR_BYTES;
-    let near: Vec<&CodecChain> = chains
-        .iter()
-        .zip(low)
-        .filter_map(|(chain, size)| (size <= limit).then_some(chain))
-        .collect();
-    let tried = parallel::try_map(near.len(), |index| {
-        let chain = near[index];
-        Ok(BareArray {
-            codecs: names(chain),
-            bytes: encode(chain)?,
-        })
-    })?;
-    tried
-        .into_iter()
-        .min_by_key(|bare_array| bare_array.bytes.len() + bare_array.codecs.len() / TEXT_BYTES)
-        .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
+    chains
+}
+
+fn encode_with_chain(
+    chain: &CodecChain,
+    dtype: &DataType,
+    shape: &[u64],
+    raw: &[u8],
+) -> Result<Vec<u8>> {
+    let geometry = ChunkGeometry::array(shape);
+    with_scratch(|scratch| chain.encode(dtype, raw, &geometry, &mut scratch.codecs))
+}
+
+/// The size of an array with the names of its codecs.
+fn stored_bytes(array: &BareArray) -> usize {
+    array.bytes.len() + array.codecs.len() / TEXT_BYTES
 }
 
 /// Encodes the values of an array with the codecs of these names (see [`BareArray::codecs`]).
@@ -104,8 +135,7 @@ pub fn encode_bare_array_with(
 ) -> Result<Vec<u8>> {
     check(dtype, shape, raw.len()).map_err(Error::invalid)?;
     let chain = chain_of(codecs, dtype, shape.len())?;
-    let geometry = ChunkGeometry::array(shape);
-    with_scratch(|scratch| chain.encode(dtype, raw, &geometry, &mut scratch.codecs))
+    encode_with_chain(&chain, dtype, shape, raw)
 }
 
 /// Decodes the result of [`encode_bare_array`] into `out`, in native byte order.
@@ -260,6 +290,33 @@ mod tests {
                 .unwrap();
                 assert_eq!(out, raw, "{dtype} {count}");
             }
+        }
+    }
+
+    #[test]
+    fn the_smallest_result_of_all_chains_is_found_although_another_chain_is_smaller_at_low_levels()
+    {
+        let rows: Vec<i32> = (0..1800).map(|i| i / 3 * 37 % 101).collect();
+        let multiples: Vec<i32> = (0..900).map(|i| i / 3 * (i % 3 + 1) % 97).collect();
+        for (shape, values) in [(&[600, 3][..], &rows), (&[900], &multiples)] {
+            let dtype = DataType::Int32;
+            let raw: &[u8] = bytemuck::cast_slice(values);
+            let encode = |chain: &CodecChain| encode_with_chain(chain, &dtype, shape, raw).unwrap();
+            let chains = chains_of_array(&dtype, shape, true);
+            let low = chains.iter().map(|chain| encode(&chain.at_low_levels()));
+            let low: Vec<usize> = low.map(|bytes| bytes.len()).collect();
+            let high = chains.iter().map(|chain| BareArray {
+                codecs: names(chain),
+                bytes: encode(chain),
+            });
+            let (winner, expected) = high
+                .enumerate()
+                .min_by_key(|(_, array)| stored_bytes(array))
+                .unwrap();
+            assert!(low.iter().any(|size| *size < low[winner]), "{low:?}");
+            let found = encode_bare_array(&dtype, shape, raw, true).unwrap();
+            assert_eq!(found.codecs, expected.codecs);
+            assert_eq!(found.bytes, expected.bytes);
         }
     }
 }
