@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::declare::definition;
+use super::declarations::definition;
 use super::message::{self, Failure, Outcome, RankIndex};
 use super::writer::{Ending, RankWriter, Sink};
 use crate::container::SharedEntry;

@@ -18,7 +18,9 @@
 //!
 //! `docs/decisions/0012-many-processes.md` gives the reasons.
 
+mod collective;
 mod commit;
+mod declarations;
 mod declare;
 mod digest;
 mod layout;
@@ -33,8 +35,8 @@ pub(crate) mod team;
 #[cfg(test)]
 mod tests;
 
-pub use declare::ArrayId;
-pub(crate) use declare::RangesId;
+pub use declarations::ArrayId;
+pub(crate) use declarations::RangesId;
 pub(crate) use digest::digest;
 pub use layout::Decomposition;
 pub use output::{Placement, Reserve};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::declare::{ArrayId, DeclaredArray};
+use super::declarations::{ArrayId, DeclaredArray};
 use super::message::{self, Failure, Piece};
 use super::output::{ShardJob, Values};
 use super::writer::{RankWriter, Sink};

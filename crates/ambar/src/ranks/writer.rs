@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::declare::{DeclaredArray, Definition, GatheredRanges};
+use super::declarations::{DeclaredArray, Definition, GatheredRanges};
 use super::layout::CachedOwners;
 use super::message::{self, Failure, Invitation};
 use super::output::{Background, Extents, Output, Placement, Reserve, SharedExtents};

@@ -1,4 +1,4 @@
-//! Encodes the shards of a rank, and writes them to the extents of the file that it owns.
+//! Output of a rank: encoded shards, in extents of the file that the rank owns.
 
 mod background;
 mod encoding;

@@ -5,13 +5,13 @@
 //! written. The coordinator adopts the entries of the receipts. A task can run twice: each run writes its own bytes, and the
 //! last receipt of a shard is valid. `docs/decisions/0045-writers-of-regions.md` gives the reasons.
 
-mod place;
+mod commit_place;
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use self::place::CommitPlace;
+use self::commit_place::CommitPlace;
 use super::message;
 use crate::array::{EntryGrid, Region, ShardEncoder};
 use crate::container::{EntryPutter, SharedEntry, SharedLocation};

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::definition::Definition;
-use super::ranges::{Finish, GatheredRanges, NONE, RangesId, union};
+use super::declarations::ranges::{Finish, NONE, union};
+use super::declarations::{Definition, GatheredRanges, RangesId};
+use super::message::ReportedRange;
+use super::writer::RankWriter;
 use crate::array::{ArrayData, ArraySpec, Strings};
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::metadata::Attributes;
-use crate::ranks::message::ReportedRange;
-use crate::ranks::writer::RankWriter;
 use crate::store::StoreWriter;
 
 impl RankWriter {
@@ -76,7 +76,7 @@ impl RankWriter {
     }
 
     /// The ranges that this rank reports to rank 0.
-    pub(in crate::ranks) fn reported_ranges(&mut self) -> Vec<Vec<ReportedRange>> {
+    pub(super) fn reported_ranges(&mut self) -> Vec<Vec<ReportedRange>> {
         let reported = |gathered: &mut GatheredRanges| {
             let own = std::mem::take(&mut gathered.own).into_iter();
             own.map(|(index, ends)| ReportedRange {

@@ -1,10 +1,11 @@
-//! What ranks declare for a commit, in the same order: arrays, groups, and ranges of values that they report.
+//! Declarations of a commit, equal on all ranks: arrays, groups, strings, and ranges of values. [`RankWriter`] makes them
+//! in `declare.rs` and `collective.rs`.
+//!
+//! [`RankWriter`]: super::RankWriter
 
-mod collective;
-mod declaration;
 mod declared_array;
 pub(super) mod definition;
-mod ranges;
+pub(super) mod ranges;
 
 pub use declared_array::ArrayId;
 pub(super) use declared_array::DeclaredArray;

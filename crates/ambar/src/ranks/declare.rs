@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::declared_array::{ArrayId, DeclaredArray};
-use super::definition::Definition;
+use super::declarations::{ArrayId, DeclaredArray, Definition};
+use super::layout::{CachedOwners, Decomposition, Owners, divide};
+use super::output::{Encoding, IncompleteShards};
+use super::writer::RankWriter;
 use crate::array::{ArraySpec, EntryGrid, metadata_of};
 use crate::container::entry_bytes;
 use crate::error::{Error, Result};
 use crate::metadata::{ArrayMetadata, IndexLocation};
-use crate::ranks::layout::{CachedOwners, Decomposition, Owners, divide};
-use crate::ranks::output::{Encoding, IncompleteShards};
-use crate::ranks::writer::RankWriter;
 use crate::store::name_of;
 
 /// Number of decompositions whose owners are cached.
@@ -118,7 +117,7 @@ impl RankWriter {
     }
 
     /// Whether the node at `path`, or one below it, was declared since the last commit.
-    pub(in crate::ranks) fn is_declared_below(&self, path: &str) -> bool {
+    pub(super) fn is_declared_below(&self, path: &str) -> bool {
         let name = name_of(path);
         let mut declared = self.arrays.iter().flatten();
         declared.any(|array| {
