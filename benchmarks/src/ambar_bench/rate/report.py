@@ -59,7 +59,7 @@ def _speeds(study: Study) -> list[list[str]]:
     rows = []
     for direction in ("encode", "decode"):
         for method in METHODS:
-            speeds = np.array([getattr(one, direction)[method] for one in study.fields])
+            speeds = np.array([getattr(one, f"{direction}_speed")[method] for one in study.fields])
             means = np.exp(np.nanmean(np.log(speeds), axis=0))
             rows.append([f"{method}: {direction}", *(f"{mean:,.0f}" for mean in means)])
     return rows

@@ -38,15 +38,20 @@ class Point:
     psnr: float
     """In dB; infinite if all values are equal."""
     bytes: int
-    encode: float
+    """Bytes of the encoded field."""
+    encode_seconds: float
     """Seconds to encode, the choice of settings included."""
-    decode: float
+    decode_seconds: float
     """Seconds to decode."""
 
 
 @dataclass
 class Field:
-    """The bytes of a field by method and PSNR, and the speeds of both directions."""
+    """The bytes of a field by method and PSNR, and the speeds of encoding and decoding.
+
+    The mappings have a list for each method, with a number for each of `TARGETS`: NaN where the
+    method does not reach the PSNR.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -54,11 +59,11 @@ class Field:
     is_set_aside: bool
     """Whether nothing was developed on this field: a third of all fields, chosen by name."""
     bytes: dict[str, list[float]] = field(default_factory=dict)
-    """For each method the bytes at each of `TARGETS`; NaN where the method does not reach it."""
-    encode: dict[str, list[float]] = field(default_factory=dict)
-    """The same of the MB/s of encoding."""
-    decode: dict[str, list[float]] = field(default_factory=dict)
-    """The same of the MB/s of decoding."""
+    """Bytes of the encoded field."""
+    encode_speed: dict[str, list[float]] = field(default_factory=dict)
+    """MB/s of encoding, by the bytes of the values."""
+    decode_speed: dict[str, list[float]] = field(default_factory=dict)
+    """MB/s of decoding, by the bytes of the values."""
 
     def change(self, method: str, peer: str) -> NDArray[np.float64]:
         """Return the bytes of a method relative to a peer's, less 1, at each of `TARGETS`."""
@@ -124,7 +129,10 @@ def psnr(original: Values, decoded: Values) -> float:
 
 
 def at_targets(points: Sequence[Point], attribute: str) -> list[float]:
-    """Interpolate the logarithm of an attribute of points at each of `TARGETS`."""
+    """Interpolate the logarithm of an attribute of points at each of `TARGETS`.
+
+    NaN outside of the finite PSNRs of the points.
+    """
     finite = [point for point in points if math.isfinite(point.psnr)]
     finite.sort(key=lambda point: point.psnr)
     if not finite:
@@ -198,8 +206,10 @@ def measure(name: str, values: Values) -> Field:
         points = [point(values, target) for target in range(4, 122, 6)]
         megabytes = values.nbytes / 1e6
         found.bytes[method] = at_targets(points, "bytes")
-        found.encode[method] = [megabytes / one for one in at_targets(points, "encode")]
-        found.decode[method] = [megabytes / one for one in at_targets(points, "decode")]
+        encode_seconds = at_targets(points, "encode_seconds")
+        decode_seconds = at_targets(points, "decode_seconds")
+        found.encode_speed[method] = [megabytes / seconds for seconds in encode_seconds]
+        found.decode_speed[method] = [megabytes / seconds for seconds in decode_seconds]
     return found
 
 
