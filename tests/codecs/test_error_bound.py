@@ -109,6 +109,18 @@ def test_the_command_line_takes_bounds_by_field(
     assert "ambar 0.5" in capsys.readouterr().out
 
 
+def test_codecs_and_bounds_are_printed_with_equal_digits_and_rounded_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bounds = {"density": 7.6372e-4, "pressure": "1.00001e-3 relative"}
+    ambar.convert(OUTPUT, tmp_path / "x.ambar", error_bound=bounds, fsync=False)
+    run("info", str(tmp_path / "x.ambar"))
+    printed = " ".join(capsys.readouterr().out.split())
+    for field, bound in (("density", "0.0007638"), ("pressure", "0.001001 relative")):
+        assert f"amr/{field} {bound} " in printed
+        assert f"ambar {bound}, crc32c" in printed
+
+
 def test_zarr_reads_what_is_within_a_bound(tmp_path: Path) -> None:
     zarr = pytest.importorskip("zarr")
     target = tmp_path / "x.ambar"
