@@ -112,7 +112,7 @@ def test_the_command_line_takes_bounds_by_field(
 def test_codecs_and_bounds_are_printed_with_equal_digits_and_rounded_up(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bounds = {"density": 7.6372e-4, "pressure": "1.00001e-3 relative"}
+    bounds: dict[str, float | str] = {"density": 7.6372e-4, "pressure": "1.00001e-3 relative"}
     ambar.convert(OUTPUT, tmp_path / "x.ambar", error_bound=bounds, fsync=False)
     run("info", str(tmp_path / "x.ambar"))
     printed = " ".join(capsys.readouterr().out.split())
