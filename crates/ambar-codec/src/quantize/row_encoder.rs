@@ -280,6 +280,10 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
             mut magnitudes,
         } = batch;
         self.gather_rows(rows.clone(), points, predictions);
+        let dead_zones: Option<Vec<f64>> = self.dead_zones.zip(contexts).map(|(all, contexts)| {
+            let zone = |context: &u8| all[usize::from(*context).min(CONTEXTS - 1)];
+            contexts[..values.len()].iter().map(zone).collect()
+        });
         let (inverse, step) = (1.0 / level.step, T::from_f64(level.step));
         let mut originals = std::mem::take(&mut self.originals);
         let padding = std::mem::take(&mut self.padding);
@@ -296,31 +300,28 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 Some(magnitudes) => &mut magnitudes[first..end],
                 None => &mut [][..],
             };
-            let (is_within_bound, largest) = quantize(
-                (originals, predictions),
-                level.step,
-                self.bound,
-                values,
-                folded,
-                (&mut *tokens, &mut *magnitudes),
-            );
-            let mut any = largest;
-            let dead_zones = self.dead_zones.zip(contexts);
-            let dead_zone = |k: usize| {
-                dead_zones.map_or(0.0, |(dead_zones, contexts)| {
-                    dead_zones[usize::from(contexts[first + k]).min(CONTEXTS - 1)]
-                })
-            };
-            if dead_zones.is_some() {
-                any = quantize_with_dead_zones(
-                    (originals, predictions),
+            let points = (originals, predictions);
+            let outputs = (&mut *tokens, &mut *magnitudes);
+            let (is_within_bound, mut any) = match &dead_zones {
+                Some(dead_zones) => quantize::<T, true>(
+                    points,
                     level.step,
-                    dead_zone,
+                    self.bound,
+                    &dead_zones[first..end],
                     values,
                     folded,
-                    (&mut *tokens, &mut *magnitudes),
-                );
-            }
+                    outputs,
+                ),
+                None => quantize::<T, false>(
+                    points,
+                    level.step,
+                    self.bound,
+                    &[],
+                    values,
+                    folded,
+                    outputs,
+                ),
+            };
             let before = left;
             while let Some((point, rest)) = left.split_first().filter(|(point, _)| point.at < end) {
                 left = rest;
@@ -348,7 +349,8 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 }
                 let (x, prediction) = (originals[k], predictions[k]);
                 let steps = (x.to_f64() - prediction.to_f64()) * inverse;
-                let steps = rounded(shrunk(steps, dead_zone(k)));
+                let dead_zone = dead_zones.as_ref().map_or(0.0, |zones| zones[first + k]);
+                let steps = rounded(shrunk(steps, dead_zone));
                 let coded = self.quantize_value(x, prediction, steps, step);
                 (values[k], tokens[k]) = (coded.value, coded.token);
                 if let Some(magnitude) = magnitudes.get_mut(k) {
@@ -369,44 +371,26 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
     }
 }
 
-/// Replaces the residuals of a segment by those that minimise rate and squared error together. Returns the bitwise or of the
-/// folded residuals.
-fn quantize_with_dead_zones<T: Element>(
-    (originals, predictions): (&[T], &[T]),
-    step: f64,
-    dead_zone: impl Fn(usize) -> f64,
-    values: &mut [T],
-    folded: &mut [u32],
-    (tokens, magnitudes): (&mut [u8], &mut [u8]),
-) -> u32 {
-    let (inverse, step) = (1.0 / step, T::from_f64(step));
-    let mut any = 0;
-    for k in 0..values.len() {
-        let scaled = (originals[k].to_f64() - predictions[k].to_f64()) * inverse;
-        let steps = rounded(shrunk(scaled, dead_zone(k)));
-        if steps.abs() < MAX_STEPS {
-            values[k] = predictions[k].plus(T::from_f64(steps).times(step));
-            folded[k] = token::fold(steps as i64) as u32;
-            tokens[k] = folded[k] as u8;
-            if let Some(to) = magnitudes.get_mut(k) {
-                *to = steps.abs().min(255.0) as u8;
+vectorised! {
+    /// The sum of the squared errors of values that are not literals, in squared units.
+    fn square_error [T: Element] of [T] (originals: &[T], values: &[T], tokens: &[u8], unit: f64) -> f64 {
+        let inverse = 1.0 / unit;
+        let mut sums = [0.0; 8];
+        let squared = |original: T, value: T, token: u8| {
+            let error = (original.to_f64() - value.to_f64()) * inverse;
+            if token != LITERAL && error.abs() < f64::INFINITY { error * error } else { 0.0 }
+        };
+        let (originals, last_originals) = originals.as_chunks::<8>();
+        let (values, last_values) = values.as_chunks::<8>();
+        let (tokens, last_tokens) = tokens.as_chunks::<8>();
+        for ((originals, values), tokens) in originals.iter().zip(values).zip(tokens) {
+            for k in 0..8 {
+                sums[k] += squared(originals[k], values[k], tokens[k]);
             }
         }
-        any |= folded[k];
+        let last = last_originals.iter().zip(last_values).zip(last_tokens);
+        last.fold(sums.iter().sum(), |sum, ((original, value), token)| sum + squared(*original, *value, *token))
     }
-    any
-}
-
-/// The sum of the squared errors of values that are not literals, in squared units.
-fn square_error<T: Element>(originals: &[T], values: &[T], tokens: &[u8], unit: f64) -> f64 {
-    let points = originals.iter().zip(values).zip(tokens);
-    let errors = points
-        .filter(|(_, token)| **token != LITERAL)
-        .map(|((a, b), _)| (a.to_f64() - b.to_f64()) / unit);
-    errors
-        .filter(|error| error.is_finite())
-        .map(|error| error * error)
-        .sum()
 }
 
 /// Copies the values of a row.
@@ -451,22 +435,25 @@ vectorised! {
     /// Computes folded residuals, decoded values, tokens of residuals without raw bits, and, if wanted, magnitudes. Returns
     /// whether all values are within the bound, and the bitwise or of the residuals. Not inlined, so that the compiler can
     /// assume that inputs and outputs do not alias.
-    fn quantize [T: Element] of [T] (
+    fn quantize [T: Element, const SHRINKS: bool] of [T, SHRINKS] (
         points: (&[T], &[T]),
         step: f64,
         bound: f64,
+        dead_zones: &[f64],
         values: &mut [T],
         folded: &mut [u32],
         bytes: (&mut [u8], &mut [u8]),
     ) -> (bool, u32) {
         let n = values.len();
         let (originals, predictions, folded) = (&points.0[..n], &points.1[..n], &mut folded[..n]);
+        let dead_zones = &dead_zones[..if SHRINKS { n } else { 0 }];
         let (tokens, magnitudes) = bytes;
         let (inverse, step) = (1.0 / step, T::from_f64(step));
         let mut failures = 0;
         for k in 0..n {
             let prediction = predictions[k];
-            let steps = rounded((originals[k].to_f64() - prediction.to_f64()) * inverse);
+            let steps = (originals[k].to_f64() - prediction.to_f64()) * inverse;
+            let steps = rounded(if SHRINKS { shrunk(steps, dead_zones[k]) } else { steps });
             let value = prediction.plus(T::from_f64(steps).times(step));
             let error = (value.to_f64() - originals[k].to_f64()).abs();
             let is_within_bound = (steps.abs() < MAX_STEPS) & (error < bound);
