@@ -52,14 +52,21 @@ impl Histogram {
         let used: Vec<usize> = (0..CONTEXTS)
             .filter(|context| self.0[*context].iter().any(|n| *n > 0))
             .collect();
+        let last = |counts: &[u32; TOKENS]| counts.iter().rposition(|n| *n > 0);
+        let tokens = self
+            .0
+            .iter()
+            .filter_map(last)
+            .max()
+            .map_or(0, |last| last + 1);
         // best[j]: the fewest bits for the first j used contexts, and the start of the last run.
         let mut best = vec![(0.0f64, 0usize)];
         for end in 1..=used.len() {
             let mut sum = [0u32; TOKENS];
             let mut least = (f64::INFINITY, 0);
             for begin in (0..end).rev() {
-                add_counts(&mut sum, &self.0[used[begin]]);
-                let bits = best[begin].0 + cost(&sum, scale);
+                add_counts(&mut sum[..tokens], &self.0[used[begin]][..tokens]);
+                let bits = best[begin].0 + cost(&sum[..tokens], scale);
                 if bits < least.0 {
                     least = (bits, begin);
                 }
@@ -133,7 +140,7 @@ impl Histogram {
 }
 
 /// Adds the counts of a context to others.
-fn add_counts(sums: &mut [u32; TOKENS], counts: &[u32; TOKENS]) {
+fn add_counts(sums: &mut [u32], counts: &[u32]) {
     for (sum, count) in sums.iter_mut().zip(counts) {
         *sum += count;
     }
@@ -151,38 +158,48 @@ fn merge_rare_tokens(counts: &mut [u32; TOKENS], escape: usize) {
 }
 
 /// The bits of tokens that share a table, the table included.
-fn cost(counts: &[u32; TOKENS], scale: f64) -> f64 {
+fn cost(counts: &[u32], scale: f64) -> f64 {
     let used = counts.iter().filter(|n| **n > 0).count();
     TABLE_COST + TOKEN_COST * used as f64 - scale * log_likelihood(counts)
 }
 
 vectorised! {
-    /// The sum of the binary logarithms of the probabilities of tokens, each of which is at least that of a slot.
-    fn log_likelihood [] of [] (counts: &[u32; TOKENS]) -> f64 {
+    /// The sum of the binary logarithms of the probabilities of tokens. Each is at least that of a slot, so that the most
+    /// frequent one has what the others leave.
+    fn log_likelihood [] of [] (counts: &[u32]) -> f64 {
         let total: u32 = counts.iter().sum();
         let inverse = 1.0 / f64::from(total);
+        let most = counts.iter().fold(0, |most, count| most.max(*count));
         let (eights, rest) = counts.as_chunks::<8>();
-        let mut sums = [0.0; 8];
+        let (mut sums, mut probabilities) = ([0.0; 8], [0.0; 8]);
         for counts in eights {
             for k in 0..8 {
-                sums[k] += log_probability(counts[k], inverse);
+                let probability = probability(counts[k], inverse);
+                sums[k] += f64::from(counts[k]) * log2(probability);
+                probabilities[k] += if counts[k] > 0 { probability } else { 0.0 };
             }
         }
-        rest.iter().fold(sums.iter().sum(), |sum, count| sum + log_probability(*count, inverse))
+        let (mut sum, mut all) = (sums.iter().sum::<f64>(), probabilities.iter().sum::<f64>());
+        for count in rest {
+            let probability = probability(*count, inverse);
+            sum += f64::from(*count) * log2(probability);
+            all += if *count > 0 { probability } else { 0.0 };
+        }
+        let main = probability(most, inverse);
+        let left = (1.0 - (all - main)).max(1.0 / SLOTS as f64);
+        sum + f64::from(most) * (log2(left) - log2(main))
     }
 }
 
-/// The contribution of a token that occurs `count` times to [`log_likelihood`].
+/// The probability of a token that occurs `count` times, at least that of a slot.
 #[inline(always)]
-fn log_probability(count: u32, inverse: f64) -> f64 {
-    let count = f64::from(count);
-    let (probability, least) = (count * inverse, 1.0 / SLOTS as f64);
-    count
-        * log2(if probability > least {
-            probability
-        } else {
-            least
-        })
+fn probability(count: u32, inverse: f64) -> f64 {
+    let (probability, least) = (f64::from(count) * inverse, 1.0 / SLOTS as f64);
+    if probability > least {
+        probability
+    } else {
+        least
+    }
 }
 
 /// The binary logarithm of a positive number, within 2e-7. Independent of the mathematical library, so that streams are

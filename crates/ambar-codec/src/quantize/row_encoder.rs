@@ -59,6 +59,8 @@ pub(crate) struct Encoder<'a, T: Clone> {
     unit: f64,
     /// The dead zone of each context, if the encoder minimises rate and squared error together.
     dead_zones: Option<&'a [f64; CONTEXTS]>,
+    /// The least decoded value, where errors are measured.
+    least: T,
     symbols: &'a mut Symbols,
     /// The values of a row, with space for whole groups of lanes.
     row: Vec<T>,
@@ -95,11 +97,12 @@ struct CodedValue<T> {
 }
 
 impl<'a, T: Element> Encoder<'a, T> {
-    /// An encoder of the values of a region, which appends to `symbols`.
+    /// An encoder of the values of a region, which appends to `symbols`. Decoders replace values below `least`, if any.
     pub(crate) fn new(
         source: &'a RegionBuffer<'a, T>,
         bound: f64,
         dead_zones: Option<&'a [f64; CONTEXTS]>,
+        least: Option<T>,
         symbols: &'a mut Symbols,
     ) -> Self {
         Self {
@@ -111,11 +114,25 @@ impl<'a, T: Element> Encoder<'a, T> {
             },
             unit: 2.0 * bound,
             dead_zones,
+            least: least.unwrap_or(T::from_f64(f64::NEG_INFINITY)),
             symbols,
             row: Vec::new(),
             originals: Vec::new(),
             tokens: Vec::new(),
             padding: Vec::new(),
+        }
+    }
+
+    /// Replaces literals in the last row, which begins at `start` and is complete, by their values.
+    pub(crate) fn restore_literals(&self, start: usize, values: &mut [T]) {
+        if self.symbols.literals > 0 {
+            let tokens = &self.symbols.tokens[self.symbols.tokens.len() - values.len()..];
+            let sources = &self.source.values[start..];
+            for ((value, token), source) in values.iter_mut().zip(tokens).zip(sources) {
+                if *token == LITERAL {
+                    *value = *source;
+                }
+            }
         }
     }
 
@@ -294,13 +311,13 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         for first in (0..values.len()).step_by(SEGMENT) {
             let end = values.len().min(first + SEGMENT);
             let (values, predictions) = (&mut values[first..end], &predictions[first..end]);
-            let (originals, tokens) = (&originals[first..end], &mut tokens[first..end]);
+            let (originals, tokens) = (&mut originals[first..end], &mut tokens[first..end]);
             let folded = &mut folded[..end - first];
             let magnitudes = match &mut magnitudes {
                 Some(magnitudes) => &mut magnitudes[first..end],
                 None => &mut [][..],
             };
-            let points = (originals, predictions);
+            let points = (&*originals, predictions);
             let outputs = (&mut *tokens, &mut *magnitudes);
             let (is_within_bound, mut any) = match &dead_zones {
                 Some(dead_zones) => quantize::<T, true>(
@@ -353,6 +370,10 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 let steps = rounded(shrunk(steps, dead_zone));
                 let coded = self.quantize_value(x, prediction, steps, step);
                 (values[k], tokens[k]) = (coded.value, coded.token);
+                if coded.token == LITERAL {
+                    // Literals have no error.
+                    originals[k] = coded.value;
+                }
                 if let Some(magnitude) = magnitudes.get_mut(k) {
                     *magnitude = coded.magnitude;
                 }
@@ -363,7 +384,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
             for point in &padding {
                 originals[point.at] = values[point.at];
             }
-            self.symbols.square_error += square_error(&originals, values, &tokens, self.unit);
+            self.symbols.square_error += square_error(&originals, values, self.unit, self.least);
         }
         let masks = rows.map(|(_, mask)| mask);
         append_rows(masks, points, &tokens, &mut self.symbols.tokens);
@@ -372,24 +393,25 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
 }
 
 vectorised! {
-    /// The sum of the squared errors of values that are not literals, in squared units.
-    fn square_error [T: Element] of [T] (originals: &[T], values: &[T], tokens: &[u8], unit: f64) -> f64 {
+    /// The sum of the squared errors, in squared units, of values that decoders replace by `least` if they are below. Absent
+    /// points have equal originals, which may be below it.
+    pub(crate) fn square_error [T: Element] of [T] (originals: &[T], values: &[T], unit: f64, least: T) -> f64 {
         let inverse = 1.0 / unit;
-        let mut sums = [0.0; 8];
-        let squared = |original: T, value: T, token: u8| {
-            let error = (original.to_f64() - value.to_f64()) * inverse;
-            if token != LITERAL && error.abs() < f64::INFINITY { error * error } else { 0.0 }
+        let squared = |original: T, value: T| {
+            let [original, decoded] = [original, value].map(|x| if x < least { least } else { x });
+            let error = (original.to_f64() - decoded.to_f64()) * inverse;
+            error * error
         };
+        let mut sums = [0.0; 8];
         let (originals, last_originals) = originals.as_chunks::<8>();
         let (values, last_values) = values.as_chunks::<8>();
-        let (tokens, last_tokens) = tokens.as_chunks::<8>();
-        for ((originals, values), tokens) in originals.iter().zip(values).zip(tokens) {
+        for (originals, values) in originals.iter().zip(values) {
             for k in 0..8 {
-                sums[k] += squared(originals[k], values[k], tokens[k]);
+                sums[k] += squared(originals[k], values[k]);
             }
         }
-        let last = last_originals.iter().zip(last_values).zip(last_tokens);
-        last.fold(sums.iter().sum(), |sum, ((original, value), token)| sum + squared(*original, *value, *token))
+        let last = last_originals.iter().zip(last_values);
+        last.fold(sums.iter().sum(), |sum, (original, value)| sum + squared(*original, *value))
     }
 }
 

@@ -1,15 +1,16 @@
 //! The search for the largest absolute bound whose root mean squared error is small enough.
 
 use crate::entropy::tables::log2;
+use crate::error::Result;
 
 /// Maximum number of absolute bounds to try for a root mean squared error.
 pub(crate) const MAX_TRIALS: usize = 6;
 /// The search ends if the measured error is at least this part of the allowed one.
-const CLOSE_ENOUGH: f64 = 0.97;
+const CLOSE_ENOUGH: f64 = 0.98;
 /// The part of the allowed error that the search aims at.
 const AIM: f64 = 0.5 * (1.0 + CLOSE_ENOUGH);
-/// Minimum ratio of the allowed error to the measured one for which the bound first grows faster than the ratio.
-const FAR_BELOW: f64 = 1.2;
+/// Ratio of the allowed error to the measured one from which the bound first changes more than the error.
+const FAR: f64 = 1.1;
 
 /// A bound, and the error that was measured with it, relative to the allowed one.
 #[derive(Clone, Copy)]
@@ -39,6 +40,31 @@ impl BoundSearch {
         }
     }
 
+    /// The largest bound found whose error is small enough, and the last one that was tried. The first one is `first`; `measure`
+    /// returns the relative error of a bound.
+    ///
+    /// # Errors
+    /// Those of `measure`.
+    pub(crate) fn widest(
+        mut self,
+        first: f64,
+        mut measure: impl FnMut(f64) -> Result<f64>,
+    ) -> Result<(Option<f64>, f64)> {
+        let (mut best, mut last, mut next) = (None, first, Some(first));
+        for _ in 0..MAX_TRIALS {
+            let Some(bound) = next else {
+                break;
+            };
+            let measured = measure(bound)?;
+            if measured <= 1.0 {
+                best = Some(bound);
+            }
+            last = bound;
+            next = self.next(bound, measured);
+        }
+        Ok((best, last))
+    }
+
     /// The bound to try after `bound`, with which the relative error `measured` was found; `None` if that is close enough.
     pub(crate) fn next(&mut self, bound: f64, measured: f64) -> Option<f64> {
         let trial = Trial { bound, measured };
@@ -63,12 +89,12 @@ impl BoundSearch {
                 let parts = (32.0 * aim / width).round().clamp(1.0, 64.0);
                 power(bound, bound / lower.bound, parts)
             }
-            // The error is nearly proportional to the bound. Where it is far below the allowed one, most points are coded
-            // exactly or predicted well, and it grows more slowly.
+            // The error is nearly proportional to the bound. Where it is far from the allowed one, most points are coded exactly
+            // or predicted well, and it grows more slowly.
             _ => {
                 let ratio = AIM / measured.max(1e-3);
-                let is_far = ratio > FAR_BELOW;
-                bound * ratio * if is_far { ratio.sqrt() } else { 1.0 }
+                let is_far = !(1.0 / FAR..FAR).contains(&ratio);
+                bound * ratio * if is_far { ratio.sqrt().sqrt() } else { 1.0 }
             }
         };
         let high = self.high.map_or(f64::INFINITY, |high| high.bound);
@@ -84,7 +110,7 @@ impl BoundSearch {
 }
 
 /// `factor` times the power of `base` whose exponent is `parts` / 32, by square roots, which all machines round equally.
-fn power(factor: f64, base: f64, parts: f64) -> f64 {
+pub(crate) fn power(factor: f64, base: f64, parts: f64) -> f64 {
     let root = (0..5).fold(base, |base, _| base.sqrt());
     (0..parts as u32).fold(factor, |product, _| product * root)
 }

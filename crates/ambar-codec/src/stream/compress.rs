@@ -8,10 +8,11 @@ use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::Exceptions;
 use crate::error::{Result, invalid};
 use crate::simd::dispatch::vectorised;
-use crate::stream::bound_search::{BoundSearch, MAX_TRIALS};
+use crate::stream::bound_search::BoundSearch;
 use crate::stream::decode::decode;
 use crate::stream::encode::{Workspace, encode_coded_values};
 use crate::stream::header::{BoundKind, Header};
+use crate::stream::mean_error;
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::{Prelude, RelativeCoding};
 use crate::stream::tune;
@@ -64,7 +65,7 @@ pub fn encode_into<T: Element>(
         out,
     };
     if let ErrorBound::Rms(root) = bound {
-        return encoder.rms(root, &coded);
+        return encoder.rms(root);
     }
     if coded.coding.is_some() {
         return encoder.relative(bound, coded);
@@ -342,68 +343,45 @@ impl<T: Element> StreamEncoder<'_, T> {
         self.encode(&rounded, &[])
     }
 
-    /// Encodes with the largest quantization bins found whose root mean squared error is at most `root`.
-    fn rms(&mut self, root: f64, coded: &CodedValues<'_, T>) -> Result<()> {
+    /// Encodes with the widest bins found whose root mean squared error is at most `root`.
+    fn rms(&mut self, root: f64) -> Result<()> {
         // A margin for the rounding errors of the sum.
         let root = root * (1.0 - 1e-9);
-        // Bounds below `root` are not tried: if no trial succeeds, single values are bounded by `root`.
-        let (mut best, mut search) = (None::<(f64, Vec<u8>)>, BoundSearch::new(root));
-        let params = self.params;
-        self.params = params.with_rdo(true);
-        let mut next = Some(coded.bound);
-        for _ in 0..MAX_TRIALS {
-            let Some(bound) = next else {
-                break;
-            };
-            let measured = self.measured_rms(root, bound)?;
-            let is_shorter = |best: &(f64, Vec<u8>)| self.out.len() < best.1.len();
-            if measured <= 1.0 && best.as_ref().is_none_or(is_shorter) {
-                best = Some((bound, std::mem::take(self.out)));
-            }
-            next = search.next(bound, measured);
+        if self.params.is_bit_packed() && matches!(self.layout, Layout::Array(_)) {
+            return self.bit_packed_rms(root);
         }
-        self.params = self.params.with_wavelet(false);
-        match best {
-            Some((bound, stream)) => {
-                // The parameters may be those of another chunk, of which wavelets make shorter streams.
-                let is_kept = !params.uses_wavelet()
-                    || self.measured_rms(root, bound)? > 1.0
-                    || self.out.len() >= stream.len();
-                if is_kept {
-                    *self.out = stream;
-                }
-                Ok(())
-            }
-            None if params.uses_wavelet() => {
-                self.params = params.with_wavelet(false);
-                self.rms(root, coded)
-            }
-            None => {
-                self.params = params;
-                self.encode_within(root, root)
+        let least = nonnegative_minimum(self.values);
+        let params = self.params.with_rdo(true);
+        for params in [params, params.with_wavelet(false)] {
+            let (values, layout) = (self.values, self.layout);
+            let stream = mean_error::encode(values, layout, root, least, params, self.workspace)?;
+            if let Some(stream) = stream {
+                *self.out = stream;
+                return Ok(());
             }
         }
+        // Single values are bounded by `root`.
+        self.encode_within(root)
     }
 
-    /// Encodes with the quantization bins of a bound. Returns the root mean squared error, in units of `root`.
-    fn measured_rms(&mut self, root: f64, bound: f64) -> Result<f64> {
-        // Errors may reach almost the width of a bin; those of wavelets have no bound.
-        let largest_error = match self.params.uses_wavelet() {
-            true => f64::MAX,
-            false => 2.0 * bound,
-        };
-        self.encode_within(bound, largest_error)?;
-        self.decode()?;
-        Ok(relative_rms(self.values, &self.workspace.decoded, root))
+    /// As `rms`, for bit-packed streams, whose errors are those of decoded values.
+    fn bit_packed_rms(&mut self, root: f64) -> Result<()> {
+        let uniform = (root * 3f64.sqrt()).min(f64::MAX);
+        let (best, _) = BoundSearch::new(root).widest(uniform, |bound| {
+            self.encode_within(bound)?;
+            self.decode()?;
+            Ok(relative_rms(self.values, &self.workspace.decoded, root))
+        })?;
+        self.encode_within(best.unwrap_or(root))
     }
 
-    /// Encodes the values with the quantization bins of a bound.
-    fn encode_within(&mut self, bound: f64, largest_error: f64) -> Result<()> {
+    /// Encodes the values within an absolute bound.
+    fn encode_within(&mut self, bound: f64) -> Result<()> {
         let coded = CodedValues {
             values: Cow::Borrowed(self.values),
             bound,
             coding: None,
-            minimum: needed_minimum(self.values, largest_error),
+            minimum: needed_minimum(self.values, bound),
         };
         self.encode(&coded, &[])
     }

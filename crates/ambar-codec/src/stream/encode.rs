@@ -18,14 +18,13 @@ use crate::error::Result;
 use crate::predict::context::{self, ContextWeights, LAGRANGE_MULTIPLIER};
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
-use crate::quantize::row_encoder::Encoder;
+use crate::quantize::row_encoder::{Encoder, square_error};
 use crate::simd::dispatch::vectorised;
-use crate::stream::bound_search::{BoundSearch, MAX_TRIALS};
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
 use crate::wavelet::axis::WaveletLevels;
-use crate::wavelet::{self, Transform};
+use crate::wavelet::{self, Synthesis, Transform};
 use crc_fast::crc32_iscsi as crc32c;
 use std::borrow::Cow;
 
@@ -36,13 +35,13 @@ pub(crate) const LEVELS: usize = 64;
 #[derive(Default)]
 pub struct Workspace<T> {
     pub(crate) traversal: Scratch<T>,
-    symbols: Symbols,
+    pub(crate) symbols: Symbols,
     pub(crate) decode_tables: DecodeTables,
     pub(crate) cell_regions: RegionCache,
     pub(crate) bit_packing: bitpack::Scratch,
     /// Memory of dense regions.
-    buffers: Vec<Vec<T>>,
-    /// Decoded values, to verify bounds that the coded values do not guarantee.
+    pub(crate) buffers: Vec<Vec<T>>,
+    /// Decoded values: to verify bounds that the coded values do not guarantee, and to measure errors.
     pub(crate) decoded: Vec<T>,
 }
 
@@ -108,6 +107,34 @@ fn encode_entropy_coded<T: Element>(
     prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
+    let (bound, params) = supported::<T>(bound, layout, params);
+    let buffers = &mut workspace.buffers;
+    let input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
+    make_symbols(&input, bound, params, workspace);
+    if bound > 0.0 && has_many_literals(&workspace.symbols, values.len()) {
+        let bounded = std::mem::take(&mut workspace.symbols);
+        let lossless = encode_entropy_coded(values, layout, 0.0, params, prelude, workspace)?;
+        if symbol_bits(&workspace.symbols, 1.0) <= symbol_bits(&bounded, 1.0) {
+            return Ok(lossless);
+        }
+        workspace.symbols = bounded;
+    }
+    let stream = input.stream(&workspace.symbols, bound, params, prelude);
+    input.recycle(&mut workspace.buffers);
+    Ok(stream)
+}
+
+/// Whether the literals of `count` values show that the bound is finer than the type resolves at the magnitude of the values.
+pub(crate) fn has_many_literals(symbols: &Symbols, count: usize) -> bool {
+    symbols.literals > count / 64 + 16
+}
+
+/// The bound and the contexts that are used, if others are not supported.
+pub(crate) fn supported<T: Element>(
+    bound: f64,
+    layout: &Layout<'_>,
+    params: EncoderParams,
+) -> (f64, EncoderParams) {
     // A step that underflows to 0, or whose inverse overflows, requires lossless coding.
     let steps = params.levels::<T>(bound, 0, LEVELS);
     let bound = if steps.iter().any(|level| 1.0 / level.step > f64::MAX) {
@@ -122,30 +149,7 @@ fn encode_entropy_coded<T: Element>(
         }
         _ => params,
     };
-    let buffers = &mut workspace.buffers;
-    let mut input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
-    if params.uses_wavelet() && params.uses_rdo() && bound > 0.0 {
-        input.transform(buffers);
-    }
-    make_symbols(&input, bound, params, workspace);
-    // Many literals show that the bound is finer than the type resolves at the magnitude of the values.
-    if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
-        let bounded = std::mem::take(&mut workspace.symbols);
-        let lossless = encode_entropy_coded(values, layout, 0.0, params, prelude, workspace)?;
-        if symbol_bits(&workspace.symbols, 1.0) <= symbol_bits(&bounded, 1.0) {
-            return Ok(lossless);
-        }
-        workspace.symbols = bounded;
-    }
-    let stream = input.stream(&workspace.symbols, bound, params, prelude);
-    let owned = input.regions.into_iter().map(|region| region.values);
-    workspace
-        .buffers
-        .extend(owned.filter_map(|values| match values {
-            Cow::Owned(values) => Some(values),
-            Cow::Borrowed(_) => None,
-        }));
-    Ok(stream)
+    (bound, params)
 }
 
 /// Estimates the bits of a stream of which the regions are one part in `scale`. If the encoder minimises rate and squared
@@ -163,40 +167,14 @@ pub(crate) fn estimate_bits<T: Element>(
     symbol_bits(&workspace.symbols, scale) + scale * error
 }
 
-/// The length of the shortest stream found whose root mean squared error is at most that of errors which are uniform within
-/// `bound`, as it follows from the errors of symbols.
-pub(crate) fn length_at_error<T: Element>(
-    input: &EncoderInput<'_, T>,
-    bound: f64,
-    params: EncoderParams,
-    workspace: &mut Workspace<T>,
-) -> usize {
-    let (mut search, mut next) = (BoundSearch::new(bound / 3f64.sqrt()), Some(bound));
-    let mut shortest = usize::MAX;
-    for _ in 0..MAX_TRIALS {
-        let Some(trial) = next else {
-            break;
-        };
-        make_symbols(input, trial, params, workspace);
-        // Squared errors in squared steps, of which the allowed ones are a twelfth.
-        let allowed = input.count as f64 / 12.0 * (bound / trial).powi(2);
-        let measured = (workspace.symbols.square_error / allowed).sqrt();
-        if measured <= 1.0 {
-            let stream = input.stream(&workspace.symbols, trial, params, &Prelude::default());
-            shortest = shortest.min(stream.len());
-        }
-        next = search.next(trial, measured);
-    }
-    shortest
-}
-
-fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
+/// The approximate bits of symbols, if there are `scale` times as many.
+pub(crate) fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
     let tokens = Histogram::new(&symbols.contexts, &symbols.tokens).bits(scale);
     tokens + scale * symbols.raw.bits() as f64
 }
 
 /// Replaces the workspace's symbols by those of the regions.
-fn make_symbols<T: Element>(
+pub(crate) fn make_symbols<T: Element>(
     input: &EncoderInput<'_, T>,
     bound: f64,
     params: EncoderParams,
@@ -209,17 +187,22 @@ fn make_symbols<T: Element>(
     };
     let dead_zones = params.uses_rdo().then(context::dead_zones);
     workspace.symbols.clear();
-    for region in &input.regions {
-        if let Some(transform) = &input.wavelet {
-            let step = levels[0].step;
-            let mut encoder =
-                Encoder::new(region, bound, dead_zones.as_ref(), &mut workspace.symbols);
-            wavelet::traversal::traverse(transform, step, &mut encoder, |_, _, _| ());
-            continue;
+    if let Some(wavelet) = &input.wavelet {
+        let pairs = input.regions.iter().zip(&wavelet.originals);
+        for (region, original) in pairs {
+            let bins = (bound, levels[0].step);
+            let least = input.least;
+            make_coefficient_symbols(region, original, &wavelet.transform, bins, least, workspace);
         }
+        return;
+    }
+    // Smaller values cannot be decoded if the least value is larger than all errors.
+    let least = input.least_within(2.0 * bound);
+    for region in &input.regions {
         let valid = region.valid.as_ref();
         let validity = valid.map(|valid| Validity::new(valid, input.predicts_holes));
-        let mut encoder = Encoder::new(region, bound, dead_zones.as_ref(), &mut workspace.symbols);
+        let symbols = &mut workspace.symbols;
+        let mut encoder = Encoder::new(region, bound, dead_zones.as_ref(), least, symbols);
         traversal::traverse(
             region.shape,
             validity.as_ref(),
@@ -228,6 +211,38 @@ fn make_symbols<T: Element>(
             &mut workspace.traversal,
         );
     }
+}
+
+/// Appends the symbols of a region of wavelet coefficients, with half the width and the width of their bins. The squared error
+/// is that of the values which follow from the coefficients.
+fn make_coefficient_symbols<T: Element>(
+    region: &RegionBuffer<'_, T>,
+    original: &[T],
+    transform: &Transform,
+    (bound, step): (f64, f64),
+    least: Option<T>,
+    workspace: &mut Workspace<T>,
+) {
+    let before = workspace.symbols.square_error;
+    let decoded = &mut workspace.decoded;
+    decoded.resize(original.len(), T::default());
+    let mut synthesis = Synthesis::new(transform);
+    let dead_zones = context::dead_zones();
+    let mut encoder = Encoder::new(
+        region,
+        bound,
+        Some(&dead_zones),
+        None,
+        &mut workspace.symbols,
+    );
+    let [_, ny, nx] = region.shape;
+    wavelet::traversal::traverse(transform, step, &mut encoder, |encoder, [z, y], values| {
+        encoder.restore_literals((z * ny + y) * nx, values);
+        synthesis.row([z, y], values, decoded);
+    });
+    synthesis.finish(decoded);
+    let least = least.unwrap_or(T::from_f64(f64::NEG_INFINITY));
+    workspace.symbols.square_error = before + square_error(original, decoded, 2.0 * bound, least);
 }
 
 /// Values arranged in regions, and the parts of the stream that describe the arrangement.
@@ -244,8 +259,16 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
     masks: Option<(u64, Vec<u8>)>,
     /// Whether the points of holes between blocks are predicted.
     predicts_holes: bool,
+    /// The smallest value, if no value is below 0 and errors are measured.
+    pub(crate) least: Option<T>,
     /// The transform, if the regions hold wavelet coefficients instead of values.
-    wavelet: Option<Transform>,
+    wavelet: Option<TransformedRegions<'a, T>>,
+}
+
+/// A transform, and the values of which regions hold the coefficients.
+struct TransformedRegions<'a, T: Clone> {
+    transform: Transform,
+    originals: Vec<Cow<'a, [T]>>,
 }
 
 impl<'a, T: Element> EncoderInput<'a, T> {
@@ -326,6 +349,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             },
             masks,
             predicts_holes,
+            least: None,
             wavelet: None,
         })
     }
@@ -350,16 +374,33 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             return;
         }
         let transform = Transform::new(shape, levels);
-        for region in &mut self.regions {
+        let originals = self.regions.iter_mut().map(|region| {
             let mut coefficients = buffers.pop().unwrap_or_default();
             transform.coefficients(&region.values, &mut coefficients);
-            region.values = Cow::Owned(coefficients);
-        }
-        self.wavelet = Some(transform);
+            std::mem::replace(&mut region.values, Cow::Owned(coefficients))
+        });
+        self.wavelet = Some(TransformedRegions {
+            originals: originals.collect(),
+            transform,
+        });
+    }
+
+    /// The smallest value, if decoded values with errors up to `largest_error` may be smaller, and have another sign or be 0.
+    pub(crate) fn least_within(&self, largest_error: f64) -> Option<T> {
+        self.least.filter(|least| least.to_f64() <= largest_error)
+    }
+
+    /// Returns the memory of dense regions to `buffers`.
+    pub(crate) fn recycle(self, buffers: &mut Vec<Vec<T>>) {
+        let values = self.regions.into_iter().map(|region| region.values);
+        buffers.extend(values.filter_map(|values| match values {
+            Cow::Owned(values) => Some(values),
+            Cow::Borrowed(_) => None,
+        }));
     }
 
     /// The whole stream.
-    fn stream(
+    pub(crate) fn stream(
         &self,
         symbols: &Symbols,
         bound: f64,
@@ -405,7 +446,8 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         } else {
             out.push(self.shift as u8);
         }
-        params.write(self.wavelet.as_ref().map(Transform::levels), &mut out);
+        let wavelet = self.wavelet.as_ref();
+        params.write(wavelet.map(|wavelet| wavelet.transform.levels()), &mut out);
         if let Some((fill, masks)) = &self.masks {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);

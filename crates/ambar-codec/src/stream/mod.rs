@@ -8,6 +8,7 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod header;
 mod interpolation_choice;
+pub(crate) mod mean_error;
 pub mod packet;
 pub(crate) mod params;
 pub(crate) mod prelude;

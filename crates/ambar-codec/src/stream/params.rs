@@ -22,7 +22,7 @@ pub(crate) const LEVELS: usize = 3;
 /// The choices of an encoder: contexts, interpolation or wavelets, bounds of coarse levels, mode, number of packets.
 ///
 /// [`tune`](crate::tune) chooses them from values. They apply to all streams of similar values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EncoderParams {
     /// An index of `LEVEL_SCALINGS`.
     level_scaling: u8,
@@ -39,6 +39,8 @@ pub struct EncoderParams {
     uses_rdo: bool,
     /// Whether the encoder transforms arrays by wavelets, if it uses rate-distortion optimisation.
     uses_wavelet: bool,
+    /// The ratio of the first bound to try to that of uniform errors, where only the mean squared error is bounded.
+    first_ratio: Option<f32>,
 }
 
 /// The bit of the level options which states that the stream holds wavelet coefficients.
@@ -140,6 +142,20 @@ impl EncoderParams {
     /// Replaces whether the encoder uses rate-distortion optimisation.
     pub(crate) fn with_rdo(self, uses_rdo: bool) -> Self {
         Self { uses_rdo, ..self }
+    }
+
+    /// Replaces the ratio of the first bound to try to that of uniform errors, where only the mean squared error is bounded.
+    pub(crate) fn with_first_ratio(self, ratio: f64) -> Self {
+        let first_ratio = Some(ratio as f32);
+        Self {
+            first_ratio,
+            ..self
+        }
+    }
+
+    /// The ratio of the first bound to try to that of uniform errors.
+    pub(crate) fn first_ratio(self) -> f64 {
+        f64::from(self.first_ratio.unwrap_or(1.0))
     }
 
     /// Whether the encoder uses rate-distortion optimisation.

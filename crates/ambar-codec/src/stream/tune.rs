@@ -5,11 +5,10 @@ use crate::domain::regions::{self, Layout, RegionBuffer, volume};
 use crate::element::Element;
 use crate::error::Result;
 use crate::predict::interpolation::Interpolation;
-use crate::stream::encode::{
-    EncoderInput, Workspace, encode_coded_values, estimate_bits, length_at_error,
-};
+use crate::stream::encode::{EncoderInput, Workspace, encode_coded_values, estimate_bits};
 use crate::stream::header::Contexts;
 use crate::stream::interpolation_choice::{self, Proposals};
+use crate::stream::mean_error::{self, ErrorBudget};
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
 
@@ -65,7 +64,7 @@ fn tune_with<T: Element>(
 ) -> Result<EncoderParams> {
     let mut chosen = tune_interpolation(values, layout, bound, params)?;
     if let (true, Layout::Array(shape)) = (params.uses_rdo(), layout) {
-        chosen = chosen.with_wavelet(is_wavelet_smaller(values, shape, bound, chosen)?);
+        chosen = with_smaller_transform(values, shape, bound, chosen)?;
     }
     // The parameters do not depend on the kind of bound.
     Ok(chosen.with_rdo(false))
@@ -137,13 +136,13 @@ const MAX_WAVELET_SAMPLE: usize = 1 << 18;
 /// Minimum ratio of the bytes of interpolation to those of wavelets, which decode more slowly.
 const MIN_WAVELET_GAIN: f64 = 1.03;
 
-/// Whether wavelets give a smaller stream than interpolation at equal squared error.
-fn is_wavelet_smaller<T: Element>(
+/// Chooses wavelets or interpolation, by bits at equal squared error.
+fn with_smaller_transform<T: Element>(
     values: &[T],
     shape: &[usize],
     bound: f64,
     params: EncoderParams,
-) -> Result<bool> {
+) -> Result<EncoderParams> {
     let mut part = Vec::new();
     let (shape, values) = if values.len() > MAX_WAVELET_SAMPLE {
         (
@@ -159,12 +158,21 @@ fn is_wavelet_smaller<T: Element>(
     let interpolated = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
     let mut transformed = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
     transformed.transform(buffers);
+    let budget = ErrorBudget {
+        bound,
+        count: values.len(),
+    };
+    let interpolation = mean_error::estimate(&interpolated, budget, params, &mut workspace);
+    let params = params.with_first_ratio(interpolation.ratio);
     if !transformed.is_transformed() {
-        return Ok(false);
+        return Ok(params);
     }
-    let [interpolated, transformed] = [interpolated, transformed]
-        .map(|input| length_at_error(&input, bound, params, &mut workspace));
-    Ok(MIN_WAVELET_GAIN * transformed as f64 <= interpolated as f64)
+    let wavelet = mean_error::estimate(&transformed, budget, params, &mut workspace);
+    Ok(if MIN_WAVELET_GAIN * wavelet.bits <= interpolation.bits {
+        params.with_first_ratio(wavelet.ratio).with_wavelet(true)
+    } else {
+        params
+    })
 }
 
 /// Maximum size ratio of the bit-packed stream to the entropy-coded one.

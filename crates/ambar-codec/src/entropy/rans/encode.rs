@@ -3,6 +3,9 @@
 use crate::entropy::frequencies::{Frequencies, PROBABILITY_BITS, SLOTS, starts};
 use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
 
+/// Maximum number of attempts to find minimal initial states.
+const MAX_FILLS: usize = 8;
+
 /// The constants for encoding a symbol. The division by the frequency is a multiplication by its reciprocal, which is
 /// exact for states of 32 bits.
 #[derive(Clone, Copy, Default)]
@@ -164,18 +167,19 @@ fn minimal_initial_states<'s, const N: usize>(
         (states, None)
     }
     let mut first = [1; N];
-    let (filled, full) = fill(first, &step, count);
-    let Some(full) = full else {
-        return Some(first);
-    };
-    // In decoding order, from the symbol after the first word to the last symbol.
-    let mut least = [LOWEST; N];
-    for i in full + 1..count {
-        least[i % N] = step(i).min_state_before(least[i % N]);
+    for _ in 0..MAX_FILLS {
+        let (filled, full) = fill(first, &step, count);
+        let is_low = |k: &usize| filled[*k] < LOWEST;
+        let Some(full) = full.filter(|_| (0..N).any(|k| is_low(&k))) else {
+            return Some(first);
+        };
+        // In decoding order, from the symbol after the first word to the last symbol.
+        let mut least = [LOWEST; N];
+        for i in full + 1..count {
+            least[i % N] = step(i).min_state_before(least[i % N]);
+        }
+        // Another state may be full earlier now.
+        (0..N).filter(is_low).for_each(|k| first[k] = least[k]);
     }
-    for k in (0..N).filter(|k| filled[*k] < LOWEST) {
-        first[k] = least[k];
-    }
-    let (filled, again) = fill(first, &step, count);
-    (again == Some(full) && filled.iter().all(|state| *state >= LOWEST)).then_some(first)
+    None
 }

@@ -1,0 +1,196 @@
+//! Encoding within a bound of the root mean squared error: the search for the widest bins.
+
+use crate::domain::regions::Layout;
+use crate::element::Element;
+use crate::entropy::tables::log2;
+use crate::error::Result;
+use crate::predict::context::LAGRANGE_MULTIPLIER;
+use crate::stream::bound_search::{BoundSearch, MAX_TRIALS, power};
+use crate::stream::encode::{
+    EncoderInput, Workspace, has_many_literals, make_symbols, supported, symbol_bits,
+};
+use crate::stream::params::EncoderParams;
+use crate::stream::prelude::Prelude;
+use std::ops::RangeInclusive;
+
+/// Errors, relative to the allowed one, from which the bits at that are estimated without another trial.
+const NEARLY: RangeInclusive<f64> = 0.88..=1.12;
+
+/// The mean squared error that values may have.
+#[derive(Clone, Copy)]
+pub(crate) struct ErrorBudget {
+    /// The bound of uniform errors that have the allowed mean square.
+    pub bound: f64,
+    /// The number of values that count.
+    pub count: usize,
+}
+
+impl ErrorBudget {
+    /// Replaces the workspace's symbols by those within `bound`. Returns their root mean squared error, relative to the allowed
+    /// one.
+    fn measure<T: Element>(
+        self,
+        input: &EncoderInput<'_, T>,
+        bound: f64,
+        params: EncoderParams,
+        workspace: &mut Workspace<T>,
+    ) -> f64 {
+        make_symbols(input, bound, params, workspace);
+        (workspace.symbols.square_error / self.square_steps(bound)).sqrt()
+    }
+
+    /// The allowed sum of squared errors, in squared steps of a bound.
+    fn square_steps(self, bound: f64) -> f64 {
+        self.count.max(1) as f64 / 12.0 * (self.bound / bound).powi(2)
+    }
+
+    /// A search for the largest bound.
+    fn search(self) -> BoundSearch {
+        BoundSearch::new(self.bound / 3f64.sqrt())
+    }
+}
+
+/// What values take at the allowed error.
+pub(crate) struct Estimate {
+    pub bits: f64,
+    /// The ratio of the bound to that of uniform errors.
+    pub ratio: f64,
+}
+
+/// Estimates what values take at the allowed error.
+pub(crate) fn estimate<T: Element>(
+    input: &EncoderInput<'_, T>,
+    budget: ErrorBudget,
+    params: EncoderParams,
+    workspace: &mut Workspace<T>,
+) -> Estimate {
+    let mut search = budget.search();
+    let mut bound = budget.bound * params.first_ratio();
+    let mut before = None;
+    let mut left = MAX_TRIALS;
+    loop {
+        left -= 1;
+        let error = budget.measure(input, bound, params, workspace);
+        let trial = Trial {
+            error,
+            bits: symbol_bits(&workspace.symbols, 1.0),
+        };
+        match search.next(bound, error) {
+            Some(next) if left > 0 && !NEARLY.contains(&error) => {
+                (before, bound) = (Some(trial), next);
+            }
+            next => {
+                let bits = trial.allowed_bits(before).unwrap_or_else(|| {
+                    // The encoder exchanges bits and squared errors at this rate.
+                    let excess = workspace.symbols.square_error - budget.square_steps(bound);
+                    trial.bits + excess / LAGRANGE_MULTIPLIER
+                });
+                let ratio = next.unwrap_or(bound) / budget.bound;
+                return Estimate { bits, ratio };
+            }
+        }
+    }
+}
+
+/// The root mean squared error of a bound, relative to the allowed one, and the bits.
+struct Trial {
+    error: f64,
+    bits: f64,
+}
+
+impl Trial {
+    /// The bits at the allowed error, if they are a power of the error; `None` without another trial.
+    fn allowed_bits(&self, other: Option<Self>) -> Option<f64> {
+        let other = other.filter(|other| other.error > 0.0 && other.error != self.error)?;
+        let exponent = log2(1.0 / self.error) / log2(other.error / self.error);
+        let parts = (32.0 * exponent).round().clamp(-64.0, 64.0);
+        Some(match parts < 0.0 {
+            true => power(self.bits, self.bits / other.bits, -parts),
+            false => power(self.bits, other.bits / self.bits, parts),
+        })
+    }
+}
+
+/// Encodes values so that their root mean squared error is at most `root`. `least` is the smallest value, if no value is below
+/// 0. `None` if no bins were found, or if the type does not resolve them.
+///
+/// # Errors
+/// As [`encode`](crate::encode).
+pub(crate) fn encode<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    root: f64,
+    least: Option<T>,
+    params: EncoderParams,
+    workspace: &mut Workspace<T>,
+) -> Result<Option<Vec<u8>>> {
+    let uniform = (root * 3f64.sqrt()).min(f64::MAX);
+    let (bound, params) = supported::<T>(uniform, layout, params);
+    if bound == 0.0 {
+        return Ok(None);
+    }
+    let count = values.iter().filter(|x| x.to_f64().is_finite()).count();
+    let budget = ErrorBudget { bound, count };
+    let mut buffers = std::mem::take(&mut workspace.buffers);
+    let mut input = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
+    input.least = least;
+    if params.uses_wavelet() {
+        input.transform(&mut buffers);
+    }
+    let found = widest_bound(&input, budget, params, workspace)?
+        .filter(|_| !has_many_literals(&workspace.symbols, values.len()));
+    let mut stream = found.map(|bound| finish(&input, bound, params, workspace));
+    if let (Some(bound), Some(found), true) = (found, &mut stream, input.is_transformed()) {
+        // The parameters may be those of another chunk, of which wavelets make shorter streams.
+        let mut plain = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
+        plain.least = least;
+        let measured = budget.measure(&plain, bound, params, workspace);
+        if measured <= 1.0 && symbol_bits(&workspace.symbols, 1.0) < 8.0 * found.len() as f64 {
+            let other = finish(&plain, bound, params, workspace);
+            if other.len() < found.len() {
+                *found = other;
+            }
+        }
+        plain.recycle(&mut buffers);
+    }
+    input.recycle(&mut buffers);
+    workspace.buffers = buffers;
+    Ok(stream)
+}
+
+/// The largest bound found whose symbols have an error that is allowed. Leaves these symbols in the workspace.
+fn widest_bound<T: Element>(
+    input: &EncoderInput<'_, T>,
+    budget: ErrorBudget,
+    params: EncoderParams,
+    workspace: &mut Workspace<T>,
+) -> Result<Option<f64>> {
+    let first = budget.bound * params.first_ratio();
+    let (best, last) = budget.search().widest(first, |bound| {
+        Ok(budget.measure(input, bound, params, workspace))
+    })?;
+    if let Some(best) = best.filter(|best| *best != last) {
+        make_symbols(input, best, params, workspace);
+    }
+    Ok(best)
+}
+
+/// The stream of the workspace's symbols within a bound.
+fn finish<T: Element>(
+    input: &EncoderInput<'_, T>,
+    bound: f64,
+    params: EncoderParams,
+    workspace: &Workspace<T>,
+) -> Vec<u8> {
+    // Errors may reach almost the width of a bin; those of wavelets have no bound.
+    let largest_error = if input.is_transformed() {
+        f64::MAX
+    } else {
+        2.0 * bound
+    };
+    let prelude = Prelude {
+        minimum: input.least_within(largest_error).map(T::to_word),
+        ..Prelude::default()
+    };
+    input.stream(&workspace.symbols, bound, params, &prelude)
+}
