@@ -18,7 +18,15 @@ from ambar.store.dtypes import describe, to_core
 from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute, check_reserved
 from ambar.store.urls import refuse_url
-from ambar.store.writer import ArrayOptions, Layout, Profile, check_layout, core_mode, durability
+from ambar.store.writer import (
+    ArrayOptions,
+    Layout,
+    Profile,
+    check_dims,
+    check_layout,
+    core_mode,
+    durability,
+)
 
 Placement: TypeAlias = Literal["counter", "reserved"]
 Blocks = _core.Blocks
@@ -183,6 +191,7 @@ class MpiWriter(CommitContext):
             If the dtype has no fixed size.
         """
         check_layout(path, layout, ("grid",))
+        check_dims(path, dims)
         path, profile = absolute(path), profile or self._profile
         options = ArrayOptions(
             dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range

@@ -38,6 +38,7 @@ def _surrogate() -> np.ndarray:
         ({"v": ("x", [1], {"ambar": 1})}, "v: attribute 'ambar': the name \"ambar\" is reserved"),
         ({"v": ("x", [1], {1: "a", "1": "b"})}, "v: attribute '1': another attribute is named"),
         ({"v": np.zeros(2, [("a", "i4")])}, "v has dtype"),
+        ({"v": (("x", "x"), np.ones((2, 2)))}, r"v has a repeated dimension, \('x', 'x'\)"),
         (
             {"v": ("x", np.zeros(2, "M8[s]"), {"units": "days since 1900-01-01"})},
             "the times v have the attributes \\['units'\\]",
@@ -53,6 +54,8 @@ def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
         with pytest.raises((ValueError, ambar.UnsupportedError), match=message) as error:
             profiles.add("bad", bad)
         assert "dataset 'bad'" in str(error.value)
+        with pytest.raises((ValueError, ambar.UnsupportedError), match=message):
+            profiles.add_many({"bad": bad})
         profiles.add("d1", good(1))
     profiles = ambar.open_collection(path)
     assert profiles.names == ["d0", "d1"]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,14 @@ def test_broken_files_are_told_and_the_rest_is_kept(
     (folder / "text.nc").write_text("no data")
     (folder / "hollow.zarr").mkdir()
     write(xr.Dataset({"v": ("dataset", [1])}), folder / "dim.nc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # xarray warns of repeated dimensions
+        write(xr.Dataset({"v": (("x", "x"), np.eye(2))}), folder / "twice.nc")
     target = tmp_path / "x.ambar"
     code, out, err = run(capsys, "convert", folder, target, "--no-fsync", "--on-error", "skip")
     assert code == 1
     assert "4 datasets added" in out
-    assert err.count("failed: ") == 5
+    assert err.count("failed: ") == 6
     assert "Traceback" not in err
     assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
     code, out, _ = run(
@@ -107,10 +111,13 @@ def test_broken_files_are_told_and_the_rest_is_kept(
     assert code == 1
     assert found["converted"] == ["p0", "p1", "p2", "p3"]
     why = {Path(path).name: text for path, text in found["failed"].items()}
-    assert why.keys() == {"cut.nc", "empty.nc", "text.nc", "hollow.zarr", "dim.nc"}
+    assert why.keys() == {"cut.nc", "empty.nc", "text.nc", "hollow.zarr", "dim.nc", "twice.nc"}
     assert "expected a NetCDF or HDF5 file or a Zarr store" in why["text.nc"]
     assert "the first bytes b'no data'" in why["text.nc"]
     assert "the dimension name 'dataset' is reserved" in why["dim.nc"]
+    assert "v has a repeated dimension, ('x', 'x')" in why["twice.nc"]
+    code, _, err = run(capsys, "convert", folder / "twice.nc", tmp_path / "y.ambar")
+    assert (code, "twice.nc: dataset 'twice': v has a repeated dimension" in err) == (2, True)
 
 
 @needs_netcdf4

@@ -282,6 +282,10 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
             writer.create_array("a", np.zeros(3, "i4"), fill_value=1.5)
         with pytest.raises(ValueError):
             writer.create_array("a", np.zeros((3, 3)), dims=("x",))
+        for more in ({"data": np.zeros((3, 3))}, {"shape": (3, 3), "dtype": "f8"}):
+            with pytest.raises(ValueError, match=r"a: repeated dimension in dims=\('x', 'x'\)"):
+                writer.create_array("a", dims=("x", "x"), **more)
+            writer.create_array("b", dims=(None, None), **more)
         for path in ("../a", "a//b", "a\0b", ""):
             with pytest.raises(ValueError):
                 writer.create_array(path, np.zeros(3))

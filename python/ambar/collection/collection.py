@@ -137,8 +137,8 @@ class Collection(CommitContext, Refreshable, Viewable):
         Raises
         ------
         ValueError
-            If a dataset of this name exists, a dimension has two lengths, or an attribute cannot be
-            stored.
+            If a dataset of this name exists, a dimension has two lengths, a variable has a
+            repeated dimension, or an attribute cannot be stored.
         UnsupportedError
             If the values of a variable have a type that cannot be stored.
 

@@ -19,7 +19,7 @@ from ambar.parallel.division import divide
 from ambar.store.dtypes import to_core
 from ambar.store.nodes import WriterAttributes, absolute
 from ambar.store.urls import is_object, is_url, without_secrets
-from ambar.store.writer import ArrayOptions, Profile, Writer, check_layout, create
+from ambar.store.writer import ArrayOptions, Profile, Writer, check_dims, check_layout, create
 
 _LISTED = 5
 """Missing regions that an error message lists."""
@@ -175,6 +175,7 @@ class SharedCommit(CommitContext):
                 f"dtype={dtype!r}; give both"
             )
         check_layout(path, layout, ("grid",))
+        check_dims(path, dims)
         if shards is not None and chunks is None:
             raise _core.InvalidError(
                 f"{path}: expected chunks with shards, found shards={shards!r} alone; give both, "

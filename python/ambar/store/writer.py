@@ -51,6 +51,16 @@ def check_layout(path: str, layout: Layout | None, accepted: Sequence[str]) -> N
         )
 
 
+def check_dims(path: str, dims: Sequence[str | None] | None) -> None:
+    """Raise ValueError for a repeated dimension, which xarray and collections do not support."""
+    names = [dim for dim in dims or () if dim is not None]
+    if len(set(names)) < len(names):
+        raise _core.InvalidError(
+            f"{path}: repeated dimension in dims={dims!r:.80}; give each dimension another name, "
+            "or None"
+        )
+
+
 class ArrayOptions(NamedTuple):
     """Arguments of arrays with and without data, and of arrays that MPI ranks write."""
 
@@ -226,7 +236,7 @@ class Writer(CommitContext):
         dtype : dtype_like, optional
             The dtype of an array without data; ``str`` or ``bytes`` for strings of any length.
         dims : sequence of str or None, optional
-            A name, or None, for each dimension.
+            A name, or None, for each dimension. Names are not repeated.
         attrs : mapping, optional
             Attributes of the array: names and JSON values.
         fill_value : scalar, optional
@@ -283,6 +293,7 @@ class Writer(CommitContext):
             dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range
         )
         check_layout(path, layout, () if data is None else tuple(_HINTS))
+        check_dims(path, dims)
         if data is not None:
             if shape is not None or dtype is not None:
                 raise _core.InvalidError(

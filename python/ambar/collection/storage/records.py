@@ -128,8 +128,8 @@ def as_record(
     Raises
     ------
     ValueError
-        If a name is invalid, a dimension has two lengths or is named "dataset", or an attribute
-        cannot be stored.
+        If a name is invalid, a dimension has two lengths, is repeated or is named "dataset", or an
+        attribute cannot be stored.
     UnsupportedError
         If values are of a type that cannot be stored.
     """
@@ -291,10 +291,15 @@ def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
 
 
 def _check(dataset: str, name: str, variable: Variable) -> None:
-    """Check the name and the type of a variable."""
+    """Check the name, the dimensions and the type of a variable."""
     if not _is_name(name):
         raise _core.InvalidError(
             f"dataset {dataset!r}: {name!r} is not a valid name of a variable; rename it"
+        )
+    if len(set(variable.dims)) < len(variable.dims):
+        raise _core.InvalidError(
+            f"dataset {dataset!r}: {name} has a repeated dimension, {variable.dims}; give its "
+            "dimensions different names, or leave the variable out"
         )
     if variable.values.dtype.kind not in "biufcO":
         raise _core.UnsupportedError(
