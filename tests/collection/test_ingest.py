@@ -299,6 +299,49 @@ def test_a_file_that_is_cut_short_is_corrupt(
         assert (code, str(path) in err, "restore it" in err) == (1, True, True)
 
 
+@needs_netcdf4
+def test_errors_of_libraries_name_a_damaged_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A KeyError of h5py was a fault of ambar, if the file was converted alone."""
+    path, target = tmp_path / "x.nc", tmp_path / "x.ambar"
+    whole = bytearray(write(profile(0), path).read_bytes())
+    at = whole.index(b"OHDR")  # the header of the root group
+    whole[at + 8] ^= 0xFF
+    path.write_bytes(whole)
+    for command in (("convert", path, target), ("info", path)):
+        code, _, err = run(capsys, *command)
+        assert code == 1
+        assert f"{path}: " in err
+        assert "restore it from a copy" in err
+    with pytest.raises(ambar.CorruptError, match=r"x\.nc: .*; restore it from a copy"):
+        ambar.convert(path, target, fsync=False)
+
+
+@needs_netcdf4
+@pytest.mark.parametrize(
+    ("link", "error", "message"),
+    [
+        ("/", ambar.UnsupportedError, r"x\.h5: expected groups without cycles, found '/g/loop'"),
+        (None, ambar.UnsupportedError, r"x\.h5: expected groups without cycles, found '/g/loop'"),
+        ("/none", ambar.CorruptError, r"h5py opens it: remove links without a target"),
+    ],
+)
+def test_links_that_netcdf_cannot_follow(
+    tmp_path: Path, link: str | None, error: type[Exception], message: str
+) -> None:
+    """libnetcdf follows a link to a group that contains it until memory is exhausted."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["v"] = np.arange(3)
+        group = file.create_group("g")
+        file["other"] = group
+        group["loop"] = group if link is None else h5py.SoftLink(link)
+    with pytest.raises(error, match=message):
+        ambar.ingest(path, tmp_path / "x.ambar", **QUICK)
+
+
 def test_an_error_that_all_files_have_has_no_hint_to_skip(tmp_path: Path, zarrs: Path) -> None:
     with pytest.raises(KeyError, match=r"p0\.zarr: has none of the variables nosuch") as found:
         ambar.ingest(zarrs, tmp_path / "x.ambar", variables=["nosuch"], **QUICK)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ambar import _core
+from ambar._util.output_files import write_error
 
 _NETCDF = dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), "a NetCDF file")
 _HDF5 = dict.fromkeys((".h5", ".hdf5", ".he5"), "an HDF5 file")
@@ -39,6 +43,32 @@ def is_hdf5(path: str | os.PathLike[str]) -> bool:
         return False
     with place.open("rb") as file:
         return file.read(len(HDF5)) == HDF5
+
+
+@contextmanager
+def examined_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Yield a file of HDF5 that is open in h5py, to find out what it contains.
+
+    Raises
+    ------
+    CorruptError
+        If the file is damaged, also if an error is raised in the block: h5py raises errors of many
+        types for damaged metadata.
+    OSError
+        If the operating system refuses, or another program has locked the file.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path) as file:
+            yield file
+    except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, _core.AmbarError):
+            raise
+        if isinstance(error, OSError) and error.errno:
+            raise write_error(error, Path(path)) from error
+        found = " ".join(str(error).strip("'\"").split())
+        raise _core.CorruptError(f"{path}: {found}; restore it from a copy") from error
 
 
 def is_empty_file(path: str | os.PathLike[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from ambar import _core
-from ambar._util.foreign_files import EMPTY, HDF5, is_empty_file, is_hdf5
+from ambar._util.foreign_files import EMPTY, HDF5, examined_hdf5, is_empty_file, is_hdf5
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
@@ -193,6 +193,8 @@ def _opened(path: Path, reading: Reading) -> _Opened:
     engine = reading.engine or engine_of(path)
     if is_empty_file(path):
         raise _core.CorruptError(EMPTY)
+    if engine == "netcdf4":
+        _refuse_cycles(path)
     try:
         with ExitStack() as stack:
             source: Any = path
@@ -214,7 +216,7 @@ def _opened(path: Path, reading: Reading) -> _Opened:
             raise
         # Libraries have numbers of their own, below zero.
         raise _core.CorruptError(
-            f"cannot be read: {error.strerror or error}; restore it from a copy"
+            f"cannot be read: {error.strerror or error}; {_advice(path)}"
         ) from error
     except ValueError as error:
         if reading.decode_times and "decode_times" in str(error):
@@ -224,6 +226,55 @@ def _opened(path: Path, reading: Reading) -> _Opened:
         if engine is None and "did not find a match" in str(error):
             raise _core.UnsupportedError(_unknown(path)) from None
         raise
+
+
+def _advice(path: Path) -> str:
+    """Return what to do about a file that a library cannot read."""
+    again = "restore it from a copy"
+    if not is_hdf5(path) or not find_spec("h5py"):
+        return again
+    try:
+        with examined_hdf5(path) as file:
+            file.visititems(lambda *_: None)
+    except (_core.CorruptError, OSError):
+        return again
+    return (
+        "h5py opens it: remove links without a target and empty datasets (h5py.Empty), which "
+        f"NetCDF does not read, or {again}"
+    )
+
+
+def _refuse_cycles(path: Path) -> None:
+    """Raise UnsupportedError if a group of HDF5 has a link to a group that contains it.
+
+    libnetcdf follows such links until memory is exhausted, and ends the process.
+    """
+    if not is_hdf5(path) or not find_spec("h5py"):
+        return
+    import h5py
+
+    def visit(group: Any, name: str, above: set[int]) -> None:
+        for link in group:
+            if group.links.get_info(link).type not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
+                continue
+            try:
+                about = h5py.h5o.get_info(group, link)
+            except (KeyError, OSError, RuntimeError):  # a soft link without a target
+                continue
+            if about.type != h5py.h5o.TYPE_GROUP:
+                continue
+            place = f"{name}/{link.decode(errors='replace')}"
+            if about.addr in above:
+                raise _core.UnsupportedError(
+                    f"expected groups without cycles, found {place!r}, a link to a group that "
+                    "contains it; remove the link, for example with h5py"
+                )
+            visit(h5py.h5g.open(group, link), place, above | {about.addr})
+
+    # The library that reads a damaged file raises its error.
+    with suppress(_core.CorruptError), examined_hdf5(path) as file:
+        root = h5py.h5g.open(file.id, b"/")
+        visit(root, "", {h5py.h5o.get_info(root).addr})
 
 
 def _undecodable(error: ValueError) -> str:

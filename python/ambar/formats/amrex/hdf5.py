@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.output_files import write_error
+from ambar._util.foreign_files import examined_hdf5
 
 __all__ = ["Hdf5Level", "Hdf5Plotfile", "is_hdf5_plotfile", "read_hdf5"]
 
@@ -135,13 +135,7 @@ def is_hdf5_plotfile(path: str | os.PathLike[str]) -> bool:
 
     if not Path(path).is_file() or not h5py.is_hdf5(path):
         return False
-    try:
-        file = h5py.File(path)
-    except OSError as error:
-        if error.errno:  # locked by another program, for example
-            raise write_error(error, Path(path)) from error
-        raise _core.CorruptError(f"{path}: {error}; restore it from a copy") from error
-    with file:
+    with examined_hdf5(path) as file:
         return "num_levels" in file.attrs and "component_0" in file.attrs and "level_0" in file
 
 

@@ -7,13 +7,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ambar import _core
-from ambar._util.foreign_files import is_hdf5
+from ambar._util.foreign_files import examined_hdf5, is_hdf5
 from ambar._util.optional import require
-from ambar._util.output_files import write_error
 
 BP_SUFFIXES = (".bp", ".bp4", ".bp5")
 """Suffixes of folders of ADIOS2."""
@@ -117,17 +117,10 @@ def _is_file(path: Path, *, if_damaged: bool | None = None) -> bool:
 
 
 def _has_attribute(path: Path) -> bool:
-    try:
-        import h5py
-    except ModuleNotFoundError:
+    if find_spec("h5py") is None:
         return False  # other kinds of HDF5 may be readable without it
-    try:
-        with h5py.File(path) as file:
-            return "openPMD" in file.attrs
-    except OSError as error:
-        if error.errno:  # locked by another program, for example
-            raise write_error(error, path) from error
-        raise _core.CorruptError(f"{path}: {error}; {_AGAIN}") from error
+    with examined_hdf5(path) as file:
+        return "openPMD" in file.attrs
 
 
 def _mentions(path: Path) -> bool:
