@@ -330,7 +330,7 @@ def test_errors_of_libraries_name_a_damaged_file(
 def test_links_that_netcdf_cannot_follow(
     tmp_path: Path, link: str | None, error: type[Exception], message: str
 ) -> None:
-    """libnetcdf follows a link to a group that contains it until memory is exhausted."""
+    """Libnetcdf follows a link to a group that contains it until memory is exhausted."""
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
