@@ -152,6 +152,12 @@ def test_convert_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["convert", "/nothing/here", "x"], 3, "/nothing/here"),
         (["convert", "OUTPUT", "x", "--components", "dust"], 3, "dust"),
         (["convert", "OUTPUT", "x", "--levels", "seven"], 2, "LOWEST:HIGHEST"),
+        (["convert", "OUTPUT", "x", "--levels=1:300"], 2, "from 0 to 255"),
+        (["convert", "OUTPUT", "x", "--max-level", 2**70], 2, "from 0 to 255"),
+        (["convert", "STORE", "x", "--levels=-5:-1"], 2, "from 0 to 255"),
+        (["convert", "STORE", "x", "--steps", "::0"], 2, "'::0' has the step 0"),
+        (["watch", "STORE", "--interval", "1e400"], 2, "expected an interval from 0 to"),
+        (["watch", "STORE", "--timeout", "nan"], 2, "expected an interval from 0 to"),
         (["convert", "OUTPUT", "x", "--profile", "tiny"], 2, "balanced"),
         (
             ["info", "/nothing/here"],
@@ -167,7 +173,7 @@ def test_convert_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     ],
 )
 def test_exit_codes(
-    arguments: list[str],
+    arguments: list[Any],
     code: int,
     message: str,
     store: Path,

@@ -135,6 +135,39 @@ def test_levels_without_cells_are_not_converted(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+@pytest.mark.parametrize("levels", [(0, 300), (-3, -1), (2**70, 2**71)])
+def test_levels_that_cannot_exist(levels: tuple[int, int], tmp_path: Path) -> None:
+    """An OverflowError, and a fault of ambar on the command line."""
+    snapshot = ambar.open_snapshot(output("gravpart"))
+    with pytest.raises(ambar.InvalidError, match=r"invalid levels: .* from 0 to 255"):
+        snapshot.amr.read("density", levels=levels)
+    with pytest.raises(ambar.InvalidError, match=r"invalid levels: .* from 0 to 255"):
+        ambar.convert(output("gravpart"), tmp_path / "x.ambar", levels=levels)
+    with pytest.raises(ambar.InvalidError, match=r"invalid max_level: .* from 0 to 255"):
+        ambar.convert(output("gravpart"), tmp_path / "x.ambar", max_level=300)
+    with pytest.raises(ambar.InvalidError, match="no cells of level -1: expected 0 to 255"):
+        snapshot.amr.cell_size(-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("unit_l", "0.000E+00"), ("unit_t", "Infinity"), ("boxlen", "nan"), ("boxlen", "-0.1D+01")],
+)
+def test_invalid_scales_of_outputs_are_refused(name: str, value: str, tmp_path: Path) -> None:
+    """Units of 0 were a ZeroDivisionError of pictures and comparisons."""
+    run = tmp_path / "run"
+    shutil.copytree(output("gravpart"), run / "output_00002")
+    info = run / "output_00002" / "info_00002.txt"
+    lines = [line for line in info.read_text().splitlines() if not line.startswith(name)]
+    info.write_text("\n".join([*lines[:7], f"{name:<12}=  {value}", *lines[7:]]))
+    message = rf"info_00002\.txt: invalid {name}: {value.replace('+', '.')}; expected a finite"
+    for source in (run, run / "output_00002"):
+        with pytest.raises(ambar.InvalidError, match=message):
+            ambar.convert(source, tmp_path / "x.ambar")
+    with pytest.raises(ambar.InvalidError, match=message):
+        ambar.open(run / "output_00002")
+
+
 def test_names_of_other_objects_and_methods() -> None:
     snapshot = ambar.open_snapshot(output("sedov"))
     with pytest.raises(AttributeError, match="'rt'; the fields of hydro, gravity and rt are in"):

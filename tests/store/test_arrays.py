@@ -99,8 +99,13 @@ def test_indices_outside_are_errors(store: ambar.Store) -> None:
         array["x"]
     with pytest.raises(IndexError, match="a mask of 3"):
         array[[True, False, True]]
+    for key in (True, np.zeros((2, 2), int), 1.5):
+        with pytest.raises(ValueError, match=r"is indexed with integers, lists of them, slices"):
+            array[key]
     with pytest.raises(KeyError):
         store["group/nothing"]
+    with pytest.raises(TypeError, match="expected the path of a group or array, a str, found 5"):
+        store[5]  # type: ignore[index]
 
 
 def test_reading_into_an_array(store: ambar.Store) -> None:
@@ -121,6 +126,10 @@ def test_reading_into_an_array(store: ambar.Store) -> None:
     ):
         with pytest.raises(ValueError):
             array.read(slice(90, 100), out=wrong)
+    for other in ([], "x"):
+        with pytest.raises(TypeError, match=r"expected an ndarray as out=, found"):
+            array.read(out=other)  # type: ignore[arg-type]
+    assert array.read(5, downsample=2**70).tolist() == [array[5, 0]]
 
 
 def test_metadata_of_arrays(tmp_path: Path) -> None:
@@ -289,6 +298,24 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
         for path in ("../a", "a//b", "a\0b", ""):
             with pytest.raises(ValueError):
                 writer.create_array(path, np.zeros(3))
+
+
+@pytest.mark.parametrize("length", [-1, 2**70, 1.5])
+def test_lengths_are_integers_that_are_not_negative(tmp_path: Path, length: Any) -> None:
+    """An OverflowError or a TypeError without the argument."""
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", np.zeros(4))
+        for name, call in (
+            ("chunks", lambda: writer.create_array("y", np.zeros(4), chunks=(length,))),
+            ("shards", lambda: writer.create_array("y", np.zeros(4), shards=(length,))),
+            ("shape", lambda: writer.create_array("y", shape=(length,), dtype="f8")),
+            ("start", lambda: writer.write_region("x", np.zeros(1), (length,))),
+        ):
+            with pytest.raises(ValueError, match=f"invalid {name}: .*; expected a sequence of int"):
+                call()
+        for path in (5, None):
+            with pytest.raises(TypeError, match="expected the path of a group or array, a str"):
+                writer.create_array(path, np.zeros(4))  # type: ignore[arg-type]
 
 
 def test_one_flipped_bit_is_found(tmp_path: Path) -> None:

@@ -89,6 +89,15 @@ def test_a_store_that_never_appears_ends_the_iteration(tmp_path: Path) -> None:
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize(
+    "times", [{"timeout": float("nan")}, {"timeout": -1}, {"interval": float("inf")}]
+)
+def test_invalid_times_are_refused(times: dict[str, float], tmp_path: Path) -> None:
+    """A timeout of NaN never ended, and an infinite interval was an OverflowError."""
+    with pytest.raises(ValueError, match="expected an interval from 0 to 1,000,000 seconds and a"):
+        next(ambar.follow(tmp_path / "x.ambar", **times))  # type: ignore[arg-type]
+
+
 def test_changes_are_noticed_before_the_interval_ends(tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux reports changes of files")

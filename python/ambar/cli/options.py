@@ -200,7 +200,10 @@ def parse_steps(text: str | None) -> slice | list[int] | None:
         return None
     try:
         if ":" in text:
-            return slice(*(int(part) if part else None for part in text.split(":")))
+            chosen = slice(*(int(part) if part else None for part in text.split(":")))
+            if chosen.step == 0:
+                raise typer.BadParameter(f"{text!r} has the step 0; expected another integer")
+            return chosen
         return [int(part) for part in text.split(",")]
     except (TypeError, ValueError):
         raise typer.BadParameter(

@@ -14,12 +14,20 @@ from ambar import _core
 from ambar._util.arguments import WriteMode
 from ambar._util.commit_context import CommitContext
 from ambar._util.text import plural
-from ambar.distributed.task import ArrayRegion, Invitation, lengths_of
+from ambar.distributed.task import ArrayRegion, Invitation
 from ambar.parallel.division import divide
 from ambar.store.dtypes import to_core
 from ambar.store.nodes import WriterAttributes, absolute
 from ambar.store.urls import is_object, is_url, without_secrets
-from ambar.store.writer import ArrayOptions, Profile, Writer, check_dims, check_layout, create
+from ambar.store.writer import (
+    ArrayOptions,
+    Profile,
+    Writer,
+    check_dims,
+    check_layout,
+    create,
+    lengths_of,
+)
 
 _LISTED = 5
 """Missing regions that an error message lists."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from ambar import _core
 from ambar.store.dtypes import to_core
 from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute
+from ambar.store.writer import lengths_of
 
 
 class ArrayRegion(NamedTuple):
@@ -313,20 +313,6 @@ class TaskWriter:
         ...     commit.finish([receipt])
         """
         self._core.close()
-
-
-def lengths_of(path: str, name: str, values: Sequence[int]) -> tuple[int, ...]:
-    """Return an argument of integers >= 0; raises ValueError for other ones."""
-    try:
-        lengths = tuple(operator.index(value) for value in values)
-    except TypeError:
-        lengths = (-1,)
-    if min(lengths, default=0) < 0:
-        raise _core.InvalidError(
-            f"{path}: invalid {name}: {values!r}; expected a sequence of integers >= 0, one for "
-            "each dimension"
-        )
-    return lengths
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:

@@ -18,6 +18,8 @@ from ambar.store.urls import is_url
 
 _SHORTEST_PAUSE = 0.01
 """Seconds between two openings of a store."""
+_LONGEST_INTERVAL = 1_000_000
+"""Seconds between two checks, at most."""
 _COARSEST_CLOCK = 2_000_000_000
 """Nanoseconds between two times that a file system distinguishes, at most."""
 
@@ -58,7 +60,7 @@ def follow(
     Raises
     ------
     ValueError
-        If `interval` or `timeout` is negative.
+        If `interval` or `timeout` is negative or NaN, or `interval` exceeds 1,000,000.
     CorruptError
         If the store is damaged.
     AmbarError
@@ -72,10 +74,11 @@ def follow(
     1
     2
     """
-    if interval < 0 or (timeout is not None and timeout < 0):
+    # The system does not wait longer in one call. Comparisons with NaN are false.
+    if not 0 <= interval <= _LONGEST_INTERVAL or not (timeout is None or timeout >= 0):
         raise _core.InvalidError(
-            f"expected an interval and a timeout of at least 0 seconds, found {interval} and "
-            f"{timeout}"
+            f"expected an interval from 0 to {_LONGEST_INTERVAL:,} seconds and a timeout of at "
+            f"least 0 seconds, found {interval} and {timeout}"
         )
     last_step = time.monotonic()
     number, steps = 0, 0

@@ -152,7 +152,8 @@ class Amr(FieldRows, CellMaps):
         try:
             return self._core.cell_size(level)
         except (OverflowError, ValueError) as error:
-            raise _core.InvalidError(f"no cells of level {level}: {error}") from error
+            why = "expected 0 to 255" if isinstance(error, OverflowError) else error
+            raise _core.InvalidError(f"no cells of level {level}: {why}") from error
 
     def boxes(self, level: int) -> np.ndarray:
         """Return the boxes of a level of patches.

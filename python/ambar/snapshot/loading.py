@@ -6,14 +6,14 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING
 
 from ambar import _core
 from ambar._util.text import suggestion
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.field_names import CELL_COMPONENTS, DERIVED, resolve
-from ambar.snapshot.regions import Region, checked_levels, region_in_code
+from ambar.snapshot.regions import Region, check_max_level, checked_levels, region_in_code
 
 if TYPE_CHECKING:
     from ambar.snapshot.field_rows import StoredFields
@@ -141,16 +141,11 @@ class LoadRequest:
     def __post_init__(self) -> None:
         """Raise ValueError or TypeError for invalid levels."""
         low, high = checked_levels(self.levels) or (0, 0)
-        if not 0 <= low <= high < 256:
+        if low > high:
             raise _core.InvalidError(
                 f"invalid levels: {self.levels}; expected (lowest, highest) from 0 to 255"
             )
-        if self.max_level is not None and not isinstance(self.max_level, SupportsIndex):
-            raise TypeError(f"expected an integer as max_level, found {self.max_level!r}")
-        if self.max_level is not None and not 0 <= self.max_level < 256:
-            raise _core.InvalidError(
-                f"invalid max_level: {self.max_level}; expected a number from 0 to 255"
-            )
+        check_max_level(self.max_level)
 
     def code_region(self, info: RunInfo) -> _core.Region | None:
         """Return the region in code length."""

@@ -7,7 +7,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ Numbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]
 Direction: TypeAlias = str | Sequence[float] | npt.NDArray[Any]
 Center: TypeAlias = str | Sequence[float | str] | npt.NDArray[Any]
 Cut: TypeAlias = Literal["center", "whole", "fraction"]
+MAX_LEVEL = 255
+"""The highest level that a tree can have."""
 CUTS = ("center", "whole", "fraction")
 
 Bounds: TypeAlias = Sequence[float] | npt.NDArray[Any]
@@ -56,7 +58,11 @@ def region_in_code(region: Region | None, info: RunInfo) -> _core.Region | None:
 
 
 def checked_levels(levels: Levels | None) -> Levels | None:
-    """Return levels unchanged; raises TypeError if they are not a tuple of two integers."""
+    """Return levels unchanged.
+
+    Raises TypeError if they are not a tuple of two integers, ValueError for numbers that no level
+    has.
+    """
     if levels is None:
         return None
     try:
@@ -65,7 +71,21 @@ def checked_levels(levels: Levels | None) -> Levels | None:
         raise TypeError(
             f"expected levels=(lowest, highest), such as (5, 5) for level 5 alone; found {levels!r}"
         ) from None
+    if low < 0 or high > MAX_LEVEL:
+        raise InvalidError(
+            f"invalid levels: {levels}; expected (lowest, highest) from 0 to {MAX_LEVEL}"
+        )
     return low, high
+
+
+def check_max_level(level: object) -> None:
+    """Raise TypeError if a level is neither None nor an integer, ValueError if it cannot exist."""
+    if level is None:
+        return
+    if not isinstance(level, SupportsIndex):
+        raise TypeError(f"expected an integer as max_level, found {level!r}")
+    if not 0 <= operator.index(level) <= MAX_LEVEL:
+        raise InvalidError(f"invalid max_level: {level}; expected a number from 0 to {MAX_LEVEL}")
 
 
 def domain_part(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, TypeAlias
@@ -234,7 +235,9 @@ class Array:
         return values.reshape(selection.shape)
 
     def _check_out(self, selection: Selection, out: npt.NDArray[Any]) -> None:
-        """Raise ValueError if a selection cannot be read into `out`."""
+        """Raise ValueError if a selection cannot be read into `out`, TypeError if no array can."""
+        if not isinstance(out, np.ndarray):
+            raise TypeError(f"expected an ndarray as out=, found {out!r:.80}")
         shape = selection.arrange(np.broadcast_to(np.int8(0), selection.shape)).shape
         if selection.has_backwards or self.dtype.kind == "O":
             raise _core.InvalidError(
@@ -361,7 +364,7 @@ class Selection:
 
     def downsampled(self, step: int) -> Selection:
         """Return a selection of every `step`-th value of each slice, starting with the first."""
-        if not isinstance(step, (int, np.integer)) or step < 1:
+        if not isinstance(step, (int, np.integer)) or isinstance(step, bool) or step < 1:
             raise _core.InvalidError(f"downsample={step!r} is not a positive integer")
         parts = [part[:: int(step)] if isinstance(part, range) else part for part in self.parts]
         return Selection(parts, self.dropped)
@@ -389,10 +392,15 @@ class Selection:
         return values.squeeze(axis=self.dropped) if self.dropped else values
 
 
+_LONGEST_STEP = 1 << 62
+"""Longer steps do not fit into 64 bits."""
+
+
 def _forwards(numbers: range) -> tuple[int, int, int]:
     """Return the start, the stop and the step of a range in ascending order."""
     numbers = numbers[::-1] if numbers.step < 0 else numbers
-    return numbers.start, numbers[-1] + 1 if numbers else numbers.start, numbers.step
+    stop = numbers[-1] + 1 if numbers else numbers.start
+    return numbers.start, stop, min(numbers.step, _LONGEST_STEP)
 
 
 def _indices(part: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
@@ -411,12 +419,14 @@ def _indices(part: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 
 def _one(part: Any, size: int) -> range:
     try:
-        index = part.__index__()
-    except AttributeError:
+        index = None if isinstance(part, bool) else operator.index(part)
+    except TypeError:
+        index = None
+    if index is None:
         raise _core.InvalidError(
             "an array of a store is indexed with integers, lists of them, slices and ..., not "
-            f"{part!r}"
-        ) from None
+            f"{part!r:.80}"
+        )
     if not -size <= index < size:
         raise IndexError(f"index {index} is outside a dimension of size {size}")
     return range(index % size, index % size + 1)

@@ -11,7 +11,9 @@ from ambar._util.text import suggestion
 
 
 def absolute(path: str) -> str:
-    """Return a path from the root."""
+    """Return a path from the root; raises TypeError if it is not a string."""
+    if not isinstance(path, str):
+        raise TypeError(f"expected the path of a group or array, a str, found {path!r:.80}")
     return "/" + path.strip("/")
 
 

@@ -86,7 +86,7 @@ class Group(Mapping[str, Array]):
         return [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
 
     def _absolute(self, path: str) -> str:
-        return absolute(f"{self._path}/{path.strip('/')}")
+        return absolute(f"{self._path}{absolute(path)}")
 
     def _attributes(self, path: str) -> dict[str, Any]:
         """Return the attributes of a group or array; raises KeyError if it does not exist."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ class Hints(TypedDict, total=False):
     has_corners: bool
 
 
+_LARGEST = 2**63
+"""Lengths are smaller."""
 _HINTS: dict[Layout, Hints] = {
     "grid": {"is_grid": True},
     "whole": {"is_read_whole": True},
@@ -59,6 +62,20 @@ def check_dims(path: str, dims: Sequence[str | None] | None) -> None:
             f"{path}: repeated dimension in dims={dims!r:.80}; give each dimension another name, "
             "or None"
         )
+
+
+def lengths_of(path: str, name: str, values: object) -> tuple[int, ...]:
+    """Return an argument of integers >= 0; raises ValueError for other ones."""
+    try:
+        lengths = tuple(operator.index(value) for value in cast("Sequence[int]", values))
+    except TypeError:
+        lengths = (-1,)
+    if not all(0 <= length < _LARGEST for length in lengths):
+        raise _core.InvalidError(
+            f"{path}: invalid {name}: {values!r:.80}; expected a sequence of integers >= 0, one "
+            "for each dimension"
+        )
+    return lengths
 
 
 class ArrayOptions(NamedTuple):
@@ -294,6 +311,9 @@ class Writer(CommitContext):
         )
         check_layout(path, layout, () if data is None else tuple(_HINTS))
         check_dims(path, dims)
+        for name, lengths in (("chunks", chunks), ("shards", shards)):
+            if lengths is not None:
+                lengths_of(path, name, lengths)
         if data is not None:
             if shape is not None or dtype is not None:
                 raise _core.InvalidError(
@@ -308,7 +328,7 @@ class Writer(CommitContext):
                 f"dtype={dtype!r}; give both"
             )
         else:
-            shape = (int(shape),) if isinstance(shape, Integral) else shape
+            shape = lengths_of(path, "shape", (shape,) if isinstance(shape, Integral) else shape)
             self._core.declare(absolute(path), options.declared(dtype, shape))
             self._limit(path, options.limits)
 
@@ -354,7 +374,8 @@ class Writer(CommitContext):
         values = np.asarray(data)
         dtype, native = to_core(values)
         check_range(path, values, self._limits.get(absolute(path)))
-        self._core.write_region(absolute(path), native, dtype, list(start), list(values.shape))
+        first = lengths_of(path, "start", start)
+        self._core.write_region(absolute(path), native, dtype, first, list(values.shape))
 
     def append(self, path: str, *data: npt.ArrayLike) -> None:
         """Append rows to an array, along its first dimension.

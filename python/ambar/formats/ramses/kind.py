@@ -17,7 +17,7 @@ from ambar._util.text import plural, suggestion
 from ambar.formats.gadget.files import Reader
 from ambar.formats.halos import HaloTable, RunScales, in_code_units, read_halos, write_halos
 from ambar.formats.particle_tables import POSITIONS
-from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
+from ambar.formats.ramses.source import RamsesSource, check_scales, is_ramses, outputs
 from ambar.kinds.conversion_options import check_options, stored_options
 from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, as_paths
@@ -35,7 +35,7 @@ from ambar.snapshot.kind import (
 )
 from ambar.snapshot.loading import has_cells
 from ambar.snapshot.pictures.run_folder import RunFolder
-from ambar.snapshot.regions import checked_levels
+from ambar.snapshot.regions import check_max_level, checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
@@ -111,6 +111,7 @@ def _convert(request: RamsesRequest) -> Conversion:
     else:
         check_series(request, "ramses")
     _check_levels(request, path)
+    check_scales(path)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     halos = _halos(request, path, left_out)
     names, known = as_list(request.fields), _known(path)
@@ -234,6 +235,7 @@ def _other_sources(folder: Path) -> dict[str, str]:
 def _check_levels(request: RamsesRequest, path: AnyPath) -> None:
     """Raise ValueError if an output has no leaf cells of the levels that are to be converted."""
     levels = checked_levels(request.levels)
+    check_max_level(request.max_level)
     if levels is None or request.max_level is not None or not is_ramses(path):
         return
     source = RamsesSource(os.fspath(path))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from ambar import _core
@@ -10,14 +14,20 @@ from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.loading import LoadRequest, Source
 from ambar.snapshot.run_info import RamsesInfo
 
+_SCALE = re.compile(r"^\s*(boxlen|unit_[ldt])\s*=\s*(\S+)", re.MULTILINE)
+
 
 def is_ramses(path: str | os.PathLike[str]) -> bool:
     """Return whether `path` is a RAMSES output: its folder, or the info file in it."""
     place = Path(path)
     if place.is_file():
         return place.suffix == ".txt" and place.name.startswith("info_")
-    folders = ("", "group_[0-9]*/")
-    return any(any(place.glob(f"{folder}info_[0-9]*.txt")) for folder in folders)
+    return any(_info_files(place))
+
+
+def _info_files(folder: Path) -> Iterator[Path]:
+    for part in ("", "group_[0-9]*/"):
+        yield from folder.glob(f"{part}info_[0-9]*.txt")
 
 
 def outputs(path: str | os.PathLike[str]) -> list[Path]:
@@ -26,6 +36,29 @@ def outputs(path: str | os.PathLike[str]) -> list[Path]:
     if is_ramses(place):
         return [place]
     return sorted(folder for folder in place.glob("output_[0-9]*") if is_ramses(folder))
+
+
+def check_scales(path: str | os.PathLike[str]) -> None:
+    """Check the size of the box and the units in the info files of an output, or of those in it.
+
+    Raises
+    ------
+    ValueError
+        If one is zero, negative or not finite: positions and factors of units are invalid then.
+    """
+    for output in outputs(path):
+        files = iter([output]) if output.is_file() else _info_files(output)
+        for file in islice(files, 1):
+            for name, text in _SCALE.findall(file.read_text(errors="replace")):
+                try:
+                    value = float(text.upper().replace("D", "E"))
+                except ValueError:
+                    continue  # the reader raises an error
+                if not 0 < value < math.inf:
+                    raise _core.InvalidError(
+                        f"{file}: invalid {name}: {text}; expected a finite number > 0; correct "
+                        "the file"
+                    )
 
 
 class RamsesSource(Source):
@@ -37,6 +70,7 @@ class RamsesSource(Source):
 
     def __init__(self, path: str) -> None:
         self._core = _core.Ramses(path)
+        check_scales(path)
         self.location = path
         self.info = RamsesInfo.from_dict(self._core.info)
         found = self._core.components

@@ -52,8 +52,12 @@ def select_steps(steps: Sequence[Item], wanted: Positions, where: str) -> list[I
         several = wanted if isinstance(wanted, Iterable) else [wanted]
         chosen = {checked_position(each, len(steps), where, "step") for each in several}
     if not chosen:
+        found: object = wanted
+        if isinstance(wanted, slice):
+            ends = (wanted.start, wanted.stop, wanted.step)
+            found = ":".join("" if end is None else str(end) for end in ends).removesuffix(":")
         raise _core.InvalidError(
-            f"{where}: expected steps among the {len(steps)} of the store, found {wanted!r}, which "
+            f"{where}: expected steps among the {len(steps)} of the store, found {found}, which "
             "selects none; positions begin at 0"
         )
     return [step for number, step in enumerate(steps) if number in chosen]
