@@ -318,6 +318,22 @@ def test_lengths_are_integers_that_are_not_negative(tmp_path: Path, length: Any)
                 writer.create_array(path, np.zeros(4))  # type: ignore[arg-type]
 
 
+def test_masked_values_are_refused(tmp_path: Path) -> None:
+    """The values below the mask were stored, and the mask was lost."""
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", np.ma.masked_array([1.0, 2.0, 3.0]))  # no value is masked
+        writer.create_array("y", masked.filled(np.nan))
+        for write in (
+            lambda: writer.create_array("z", masked),
+            lambda: writer.write_region("x", masked, (0,)),
+            lambda: writer.append("x", masked),
+        ):
+            with pytest.raises(ValueError, match=r"1 masked values; .* values\.filled\(\.\.\.\)"):
+                write()
+    assert ambar.open_store(tmp_path / "x.ambar")["x"][:].tolist() == [1, 2, 3]
+
+
 def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar.store.dtypes import to_core
+from ambar.store.dtypes import to_core, unmasked
 from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute
 from ambar.store.writer import lengths_of
@@ -238,7 +238,7 @@ class TaskWriter:
         ...
         ambar.InvalidError: ... regions begin and end at multiples of [50], ...
         """
-        values = np.asarray(data)
+        values = unmasked(path, data)
         dtype, native = to_core(values)
         if isinstance(native, list):
             raise _core.UnsupportedError(

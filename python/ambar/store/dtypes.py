@@ -30,6 +30,22 @@ def common_dtype(variable: str, dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
         ) from error
 
 
+def unmasked(what: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return data as an array; `what` names them in messages.
+
+    Raises
+    ------
+    ValueError
+        If values are masked: a store has no masks, and the values below a mask are arbitrary.
+    """
+    if np.ma.is_masked(data):
+        raise _core.InvalidError(
+            f"{what}: expected values without a mask, found {np.ma.count_masked(data):,} masked "
+            "values; fill them first: values.filled(...)"
+        )
+    return np.asarray(data)
+
+
 def to_core(values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[bytes]]:
     """Return the dtype and the values in the form that the extension module expects.
 

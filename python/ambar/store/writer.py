@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.commit_context import CommitContext
-from ambar.store.dtypes import describe, to_bytes, to_core
+from ambar.store.dtypes import describe, to_bytes, to_core, unmasked
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.locations import store_at
 from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
@@ -293,7 +293,7 @@ class Writer(CommitContext):
         Raises
         ------
         ValueError
-            If an argument is invalid, or arguments contradict each other.
+            If an argument is invalid, arguments contradict each other, or values are masked.
         UnsupportedError
             If the dtype cannot be stored.
 
@@ -321,7 +321,7 @@ class Writer(CommitContext):
                     f"shape={shape!r} and dtype={dtype!r}; leave them out"
                 )
             hints = Hints() if layout is None else _HINTS[layout]
-            write_array(self, path, np.asarray(data), options, **hints)
+            write_array(self, path, unmasked(path, data), options, **hints)
         elif shape is None or dtype is None:
             raise _core.InvalidError(
                 f"{path}: expected data, or shape and dtype, found shape={shape!r} and "
@@ -371,7 +371,7 @@ class Writer(CommitContext):
         array([[0., 0., 1., 2.],
                [0., 0., 3., 4.]])
         """
-        values = np.asarray(data)
+        values = unmasked(path, data)
         dtype, native = to_core(values)
         check_range(path, values, self._limits.get(absolute(path)))
         first = lengths_of(path, "start", start)
@@ -402,7 +402,7 @@ class Writer(CommitContext):
         >>> ambar.open_store("fields.ambar")["run/time"].shape
         (12,)
         """
-        pieces = [np.asarray(piece) for piece in data]
+        pieces = [unmasked(path, piece) for piece in data]
         if not pieces:
             return
         for piece in pieces:
