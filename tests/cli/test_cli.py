@@ -165,6 +165,21 @@ def test_convert_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "error: /nothing/here: No such file or directory; check",
         ),
         (["info"], 2, "Missing argument"),
+        *(
+            (words, 2, f"error: invalid {argument}: ''; expected a path or a URL")
+            for argument, *words in (
+                ["source", "convert", "", "x"],
+                ["target", "convert", "OUTPUT", ""],
+                ["store", "export", "", "x"],
+                ["target", "export", "STORE", ""],
+                ["sources", "merge", "STORE", "", "x"],
+                ["target", "merge", "STORE", ""],
+                ["path", "info", ""],
+                ["path", "log", ""],
+                ["path", "verify", ""],
+                ["path", "repair", ""],
+            )
+        ),
         (["nonsense"], 2, "No such command"),
         (["plot", "STORE", "x.png", "--field", "vorticity"], 3, "density"),
         (["plot", "STORE", "x.png", "--axis", "w"], 2, "axis"),

@@ -24,7 +24,7 @@ from ambar.store.error_bounds import ErrorBound
 from ambar.store.group_description import kind_name
 from ambar.store.locations import is_store_or_damaged, open_store
 from ambar.store.store import Store, first_group_with_arrays
-from ambar.store.urls import check_url, is_url, refuse_url
+from ambar.store.urls import check_url, is_url, refuse_empty, refuse_url
 from ambar.store.writer import Profile
 
 
@@ -221,6 +221,7 @@ def convert(
     """
     start = time.perf_counter()
     check_mode(mode)
+    refuse_empty("target", target)
     check_url(target, mode)
     paths: list[AnyPath]
     kind, opened, store = None, None, None
@@ -232,6 +233,7 @@ def convert(
         paths = list(source)
     else:
         raise TypeError(f"expected a path, several paths or a dataset of yt, found {source!r:.80}")
+    refuse_empty("source", *paths)
     common: dict[str, Any] = {
         "paths": paths,
         "target": target,
@@ -411,6 +413,8 @@ def export(
     """
     start = time.perf_counter()
     check_mode(mode, Literal["w-", "w"])
+    refuse_empty("store", store)
+    refuse_empty("target", target)
     refuse_url(target)
     opened = open_store(store, storage_options)
     kind = kind_of_store(opened)

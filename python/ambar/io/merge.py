@@ -18,7 +18,7 @@ from ambar.kinds.request import Path as AnyPath
 from ambar.kinds.targets import check_target
 from ambar.store.copies.merging import OnConflict
 from ambar.store.locations import open_store
-from ambar.store.urls import check_url, is_url
+from ambar.store.urls import check_url, is_url, refuse_empty
 
 
 def merge(
@@ -103,8 +103,10 @@ def merge(
         raise _core.InvalidError(
             f"invalid on_conflict {on_conflict!r}: must be 'error', 'skip' or 'replace'"
         )
+    refuse_empty("target", target)
     check_url(target, mode)
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    refuse_empty("sources", *paths)
     if not paths:
         raise _core.InvalidError("expected at least one store to merge, found an empty list")
     options = [storage_options if is_url(path) else None for path in (*paths, target)]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar.store.urls import core_options
+from ambar.store.urls import core_options, refuse_empty
 
 CommitName: TypeAlias = int | str | datetime
 """The number of a commit, its tag, "before 2026-11-01", or the same as a time."""
@@ -127,6 +127,7 @@ def open_core(
     path: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
 ) -> _core.Store:
     """Open a store of the extension module."""
+    refuse_empty("path", path)
     return _core.Store(os.fspath(path), core_options(storage_options))
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ambar import _core
 from ambar.store.commit import Commit, CommitName
 from ambar.store.store import Store
-from ambar.store.urls import core_options, is_url
+from ambar.store.urls import core_options, is_url, refuse_empty
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Place: TypeAlias = str | os.PathLike[str] | Bytes | BinaryIO
@@ -61,6 +61,7 @@ def normalize_location(place: Place | InMemoryStore) -> str | os.PathLike[str] |
     Raises ValueError for a file object that was opened for text, and for an invalid location.
     """
     if isinstance(place, (str, os.PathLike, InMemoryStore)):
+        refuse_empty("path", place)
         return place
     if isinstance(place, (bytes, bytearray, memoryview)):
         return InMemoryStore(place)

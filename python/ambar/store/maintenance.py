@@ -12,7 +12,7 @@ from ambar._util.arguments import check_mode
 from ambar._util.output_files import check_folder_of
 from ambar.store.copies.copier import Copier
 from ambar.store.locations import open_store, refuse_overwrite
-from ambar.store.urls import is_url, refuse_url, without_secrets
+from ambar.store.urls import is_url, refuse_empty, refuse_url, without_secrets
 from ambar.store.writer import create
 
 TARGET_ADVICE = "give a target, to which the last commit is copied"
@@ -75,6 +75,7 @@ def compact(
         _core.compact(path)
         return
     check_mode(mode, Literal["w-", "w"])
+    refuse_empty("target", target)
     source_options, target_options = (
         storage_options if is_url(place) else None for place in (path, target)
     )

@@ -22,6 +22,18 @@ def is_object(place: str | os.PathLike[str]) -> bool:
     return is_url(place) and not urlsplit(os.fspath(place)).path.endswith("/")
 
 
+def refuse_empty(argument: str, *places: object) -> None:
+    """Raise ValueError for an empty path, which pathlib takes for the current folder."""
+    for place in places:
+        if isinstance(place, (str, os.PathLike)) and not os.fspath(place):
+            from ambar import _core
+
+            raise _core.InvalidError(
+                f"invalid {argument}: ''; expected a path or a URL, found an empty string; check "
+                "the variable that it comes from"
+            )
+
+
 def folder_of(place: str | os.PathLike[str]) -> Path:
     """Return the folder of the store at a path; of a URL, the current folder."""
     return Path.cwd() if is_url(place) else Path(place).absolute().parent
@@ -31,6 +43,7 @@ def refuse_url(
     place: str | os.PathLike[str], advice: str = "use a local file, and upload it"
 ) -> None:
     """Raise UnsupportedError if files, or a store that is changed in place, would be at a URL."""
+    refuse_empty("path", place)
     text = os.fspath(place)
     if is_url(text) or _is_joined(text):
         from ambar._core import UnsupportedError
@@ -50,12 +63,13 @@ def check_url(
     Raises
     ------
     ValueError
-        If there are options for a path, or `pathlib` has joined the slashes of a URL.
+        If the path is empty, there are options for a path, or `pathlib` has joined the slashes of a URL.
     UnsupportedError
         If an object, which is written as a whole, would be changed.
     """
     from ambar import _core
 
+    refuse_empty("path", place)
     text = os.fspath(place)
     if not is_url(place) and (is_url(text) or _is_joined(text)):
         raise _core.InvalidError(

@@ -38,7 +38,7 @@ from ambar.parallel.cluster import run as run_tasks
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.locations import store_at
-from ambar.store.urls import folder_of
+from ambar.store.urls import folder_of, refuse_empty
 from ambar.store.writer import Profile
 
 COMMIT_DATASETS = 1000
@@ -192,6 +192,7 @@ def ingest(
     if on_error not in ("stop", "skip"):
         raise _core.InvalidError(f"invalid on_error {on_error!r}; must be 'stop' or 'skip'")
     check_mode(mode)
+    refuse_empty("target", target)
     sources = name_sources(find_sources(paths))
     check_readable(sources.values(), engine)
     reading = Reading(None if variables is None else list(variables), engine, decode_times)

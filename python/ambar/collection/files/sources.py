@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ambar._util.optional import require_any
 from ambar.store.locations import refuse_store
+from ambar.store.urls import refuse_empty
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 
@@ -47,6 +48,7 @@ def find_sources(paths: Paths) -> list[Path]:
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: dict[Path, None] = {}
+    refuse_empty("paths", *given)
     for path in given:
         found.update(dict.fromkeys(_of(os.fspath(path))))
     for source in found:
