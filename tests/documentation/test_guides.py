@@ -59,6 +59,18 @@ def test_the_page_on_performance_runs_as_written(
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["True", "False"]
 
 
+def test_the_page_on_reading_without_ambar_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("zarr")
+    ambar.convert(RAMSES / "gravpart_small" / "output_00002", tmp_path / "run.ambar")
+    monkeypatch.chdir(tmp_path)
+    found = run_blocks(read_page("docs/howto/without-ambar"))
+    assert found["group"].attrs["ambar"]["info"]["boxlen"] == 1
+    amr = ambar.open_snapshot("run.ambar").amr
+    assert found["group"]["amr/density"].shape == (len(amr),)
+
+
 def test_the_section_on_ragged_collections_runs_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
