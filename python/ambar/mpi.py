@@ -192,6 +192,7 @@ class MpiWriter(CommitContext):
         """
         check_layout(path, layout, ("grid",))
         check_dims(path, dims)
+        check_reserved(attrs)
         path, profile = absolute(path), profile or self._profile
         options = ArrayOptions(
             dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range

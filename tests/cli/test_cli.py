@@ -152,6 +152,7 @@ def test_convert_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["convert", "/nothing/here", "x"], 3, "/nothing/here"),
         (["convert", "OUTPUT", "x", "--components", "dust"], 3, "dust"),
         (["convert", "OUTPUT", "x", "--levels", "seven"], 2, "LOWEST:HIGHEST"),
+        (["convert", "OUTPUT", "x", "--fields", ","], 2, "',' has no names"),
         (["convert", "OUTPUT", "x", "--levels=1:300"], 2, "from 0 to 255"),
         (["convert", "OUTPUT", "x", "--max-level", 2**70], 2, "from 0 to 255"),
         (["convert", "STORE", "x", "--levels=-5:-1"], 2, "from 0 to 255"),
@@ -257,6 +258,21 @@ def test_verify_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     code, _, err = run(capsys, "verify", path)
     assert code == 1
     assert "a" in err
+
+
+def test_advice_on_files_that_no_command_can_read(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ambar log` advised a copy of a NetCDF file, and `ambar repair` advised itself."""
+    cut = tmp_path / "cut.ambar"
+    cut.write_bytes(store.read_bytes()[:100])
+    code, _, err = run(capsys, "repair", cut)
+    assert (code, err.rstrip().endswith("; restore the file from a copy")) == (1, True)
+    foreign = tmp_path / "x.nc"
+    foreign.write_bytes(b"CDF\x01" + bytes(100))
+    for command in ("log", "repair"):
+        code, _, err = run(capsys, command, foreign)
+        assert (code, "found a NetCDF file; convert it first" in err) == (2, True)
 
 
 def test_compact_and_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

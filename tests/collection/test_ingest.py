@@ -319,6 +319,19 @@ def test_errors_of_libraries_name_a_damaged_file(
 
 
 @needs_netcdf4
+def test_paths_that_are_not_utf_8(tmp_path: Path) -> None:
+    """A UnicodeEncodeError of the library, without advice."""
+    folder = tmp_path / "files"
+    write(profile(0), folder / "a.nc")
+    try:
+        (folder / "a.nc").rename(folder / "\udcff.nc")
+    except OSError:
+        pytest.skip("the file system has no such names")
+    with pytest.raises(ValueError, match="the path is not valid UTF-8, .* rename it"):
+        ambar.ingest(folder, tmp_path / "x.ambar", **QUICK)
+
+
+@needs_netcdf4
 @pytest.mark.parametrize(
     ("link", "error", "message"),
     [

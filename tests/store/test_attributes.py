@@ -225,6 +225,8 @@ def test_the_attribute_of_kinds_is_reserved(tmp_path: Path) -> None:
             writer.attrs = {"ambar": "mine"}
         with pytest.raises(ambar.InvalidError, match="reserved"):
             writer.create_group("/", {"ambar": "mine"})
+        with pytest.raises(ambar.InvalidError, match="reserved"):
+            writer.create_array("y", [1.0], attrs={"ambar": 1})
         for about in ({}, {"kind": "mesh", "version": 1}, {"kind": ["probe"]}):
             with pytest.raises(ambar.InvalidError, match="a kind of another package"):
                 writer.create_group("group", {"ambar": about})

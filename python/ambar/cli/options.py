@@ -124,7 +124,12 @@ def mode_of(*, overwrite: bool, resume: bool = False) -> Any:
 
 def parse_list(text: str | None) -> list[str] | None:
     """Return the names in "a,b,c"; None for None."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise typer.BadParameter(f"{text!r} has no names; expected a,b,c")
+    return names
 
 
 def split_names(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from ambar._util.text import plural
 from ambar.distributed.task import ArrayRegion, Invitation
 from ambar.parallel.division import divide
 from ambar.store.dtypes import to_core
-from ambar.store.nodes import WriterAttributes, absolute
+from ambar.store.nodes import WriterAttributes, absolute, check_reserved
 from ambar.store.urls import is_object, is_url, without_secrets
 from ambar.store.writer import (
     ArrayOptions,
@@ -184,6 +184,7 @@ class SharedCommit(CommitContext):
             )
         check_layout(path, layout, ("grid",))
         check_dims(path, dims)
+        check_reserved(attrs)
         if shards is not None and chunks is None:
             raise _core.InvalidError(
                 f"{path}: expected chunks with shards, found shards={shards!r} alone; give both, "

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ambar._core import CorruptError
+from ambar._util.foreign_files import refuse_foreign
 from ambar.store.commit import EPOCH, CommitName, find_commit, open_core
-from ambar.store.urls import refuse_url
+from ambar.store.urls import is_url, refuse_url
 
 if TYPE_CHECKING:
     from ambar.store.writer import Writer
@@ -81,7 +82,12 @@ def log(
     >>> [(commit.number, commit.message) for commit in ambar.log("logged.ambar")]
     [(2, ''), (1, 'first step')]
     """
-    core = open_core(path, storage_options)
+    try:
+        core = open_core(path, storage_options)
+    except CorruptError:
+        if not is_url(path):
+            refuse_foreign(path)
+        raise
     commits = core.commits()
     if any(abs(commit["time"]) > _MOST_TIME for commit in commits):
         raise CorruptError(

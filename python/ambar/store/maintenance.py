@@ -9,6 +9,7 @@ from typing import Literal
 
 from ambar import _core
 from ambar._util.arguments import check_mode
+from ambar._util.foreign_files import refuse_foreign
 from ambar._util.output_files import check_folder_of
 from ambar.store.copies.copier import Copier
 from ambar.store.locations import open_store, refuse_overwrite
@@ -123,4 +124,11 @@ def repair(path: str | os.PathLike[str]) -> None:
     True
     """
     refuse_url(path, "writers of URLs leave nothing to repair")
-    _core.repair(path)
+    try:
+        _core.repair(path)
+    except _core.CorruptError as error:
+        refuse_foreign(path)
+        text, advice, _ = str(error).partition(", or let `ambar repair`")
+        if not advice:
+            raise
+        raise _core.CorruptError(text) from error

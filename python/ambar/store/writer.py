@@ -311,6 +311,7 @@ class Writer(CommitContext):
         )
         check_layout(path, layout, () if data is None else tuple(_HINTS))
         check_dims(path, dims)
+        check_reserved(attrs)
         for name, lengths in (("chunks", chunks), ("shards", shards)):
             if lengths is not None:
                 lengths_of(path, name, lengths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from ambar import _core
 from ambar._util.foreign_files import EMPTY, HDF5, examined_hdf5, is_empty_file, is_hdf5
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
-from ambar.collection.storage.records import Record, as_record
+from ambar.collection.storage.records import Record, as_record, is_unicode
 
 WHOLE = 32 << 20
 """Largest bytes of the data variables of a file that are read with it; others are deferred."""
@@ -51,6 +52,8 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
         If xarray cannot read the file, all its variables are in groups, or a collection cannot
         store its content.
     """
+    if not is_unicode(os.fspath(path)):
+        raise _core.InvalidError("the path is not valid UTF-8, as libraries expect; rename it")
     opened = _opened(path, reading)
     with opened.dataset as dataset:
         groups = groups_of(path) if opened.file is None else _groups_in(opened.file)

@@ -166,7 +166,7 @@ def as_record(
 
 def check_name(name: Any) -> None:
     """Raise ValueError for an invalid name of a dataset."""
-    if not isinstance(name, str) or not name or not _is_unicode(name):
+    if not isinstance(name, str) or not name or not is_unicode(name):
         raise _core.InvalidError(
             f"a dataset's name must be a string that is not empty, found {name!r}"
         )
@@ -174,7 +174,7 @@ def check_name(name: Any) -> None:
 
 def are_names(names: Sequence[str]) -> bool:
     """Whether strings are valid names of datasets."""
-    return all(names) and _is_unicode("".join(names))
+    return all(names) and is_unicode("".join(names))
 
 
 def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, str]) -> Record:
@@ -317,10 +317,11 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
 @functools.lru_cache(1024)
 def _is_name(name: str) -> bool:
     """Whether a variable can have a name."""
-    return name not in _RESERVED and "/" not in name and _is_unicode(name)
+    return name not in _RESERVED and "/" not in name and is_unicode(name)
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether a string has no surrogates, as names of files that are not UTF-8 have."""
     try:
         text.encode()
     except UnicodeEncodeError:
