@@ -38,8 +38,11 @@ def _surrogate() -> np.ndarray:
         ({"v": ("x", [1], {"ambar": 1})}, "v: attribute 'ambar': the name \"ambar\" is reserved"),
         ({"v": ("x", [1], {1: "a", "1": "b"})}, "v: attribute '1': another attribute is named"),
         ({"v": np.zeros(2, [("a", "i4")])}, "v has dtype"),
-        ({"v": np.ma.masked_array([1, 2], [0, 1])}, "v: expected values without a mask"),
-        ({"v": ("x", np.ma.masked_array([1.0, 2.0], [0, 1]))}, "v: expected values without a mask"),
+        ({"v": np.ma.masked_array([1, 2], [False, True])}, "v: expected values without a mask"),
+        (
+            {"v": ("x", np.ma.masked_array([1.0, 2.0], [False, True]))},
+            "v: expected values without a mask",
+        ),
         ({"v": (("x", "x"), np.ones((2, 2)))}, r"v has a repeated dimension, \('x', 'x'\)"),
         (
             {"v": ("x", np.zeros(2, "M8[s]"), {"units": "days since 1900-01-01"})},

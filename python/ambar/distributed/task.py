@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-import numpy as np
 import numpy.typing as npt
 
 from ambar import _core

@@ -39,8 +39,9 @@ def unmasked(what: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
         If values are masked: a store has no masks, and the values below a mask are arbitrary.
     """
     if np.ma.is_masked(data):
+        count = np.count_nonzero(np.ma.getmaskarray(data))
         raise _core.InvalidError(
-            f"{what}: expected values without a mask, found {np.ma.count_masked(data):,} masked "
+            f"{what}: expected values without a mask, found {count:,} masked "
             "values; fill them first: values.filled(...)"
         )
     return np.asarray(data)

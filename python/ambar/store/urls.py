@@ -63,7 +63,8 @@ def check_url(
     Raises
     ------
     ValueError
-        If the path is empty, there are options for a path, or `pathlib` has joined the slashes of a URL.
+        If the path is empty, there are options for a path, or `pathlib` has joined the slashes of
+        a URL.
     UnsupportedError
         If an object, which is written as a whole, would be changed.
     """
