@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def unmasked(what: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
         If values are masked: a store has no masks, and the values below a mask are arbitrary.
     """
     if np.ma.is_masked(data):
-        count = np.count_nonzero(np.ma.getmaskarray(data))
+        count = np.count_nonzero(np.ma.getmaskarray(cast(Any, data)))
         raise _core.InvalidError(
             f"{what}: expected values without a mask, found {count:,} masked "
             "values; fill them first: values.filled(...)"
