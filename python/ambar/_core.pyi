@@ -991,6 +991,9 @@ def set_memory_limit(limit: int | None) -> int | None:
     """Set the memory limit, None for the memory of the machine; return the previous limit."""
 
 def default_threads() -> int: ...
+def check_threads(threads: int | None) -> None:
+    """Raise InvalidError if a number of threads is not None or an integer from 1 to 1024."""
+
 def export_amrex(
     store: Store, path: str, target: _Path, threads: int | None, progress: _Progress | None
 ) -> None:

@@ -106,7 +106,7 @@ def test_bounds_are_a_region(tmp_path: Path) -> None:
         ambar.read_mesh(tmp_path / "x.ambar", region=(1, 0, 0, 1, 0, 1))
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, 1025, 2**70])
 def test_numbers_of_threads_are_checked(threads: Any, tmp_path: Path) -> None:
     """Small meshes were read with 0 threads, as no array of theirs is."""
     ambar.write_mesh(pv.Cube(), tmp_path / "x.ambar", fsync=False)

@@ -355,7 +355,7 @@ def test_units_are_those_of_requested_fields(stores: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("threads", [-1, 0, 10**10])
 def test_numbers_of_threads(gravpart: ambar.Snapshot, threads: int) -> None:
-    with pytest.raises(ValueError, match="invalid threads"):
+    with pytest.raises(ValueError, match="invalid number of threads"):
         gravpart.amr.sum("mass", threads=threads)
 
 

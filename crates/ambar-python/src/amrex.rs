@@ -25,7 +25,7 @@ use crate::json::{Json, JsonObject};
 use crate::kinds::Table;
 use crate::memory::{BorrowedBuffer, to_numpy};
 use crate::progress::{Progress, check_cancelled};
-use crate::threads::detached;
+use crate::threads::{Threads, detached};
 use crate::writer::compression;
 
 /// An AMReX plotfile.
@@ -91,7 +91,12 @@ impl Amrex {
     }
 
     #[pyo3(signature = (species, threads=None))]
-    fn particles(&self, py: Python<'_>, species: &str, threads: Option<usize>) -> PyResult<Table> {
+    fn particles(
+        &self,
+        py: Python<'_>,
+        species: &str,
+        threads: Option<Threads>,
+    ) -> PyResult<Table> {
         let columns = detached(py, threads, || self.inner.read_particles(species))?;
         let hierarchy = self.inner.hierarchy();
         let side = hierarchy.upper[0] - hierarchy.lower[0];
@@ -395,7 +400,7 @@ pub fn convert_amrex(
     open_file: Py<PyAny>,
     options: AmrexOptions,
     store: StoreArguments,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<ConversionReport> {
     let start = Instant::now();
@@ -436,7 +441,7 @@ pub fn export_amrex(
     store: &crate::store::Store,
     path: &str,
     target: PathBuf,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let progress = Progress::new(progress);

@@ -21,7 +21,7 @@ use crate::errors::OrRaise;
 use crate::kinds::{bounds_array, fill, lend_whole, selection};
 use crate::memory::{numpy_dtype, to_numpy};
 use crate::region::Region;
-use crate::threads::detached;
+use crate::threads::{Threads, detached};
 
 /// A hierarchy of any layout.
 enum Cells {
@@ -388,7 +388,7 @@ impl Amr {
         region: Option<&Region>,
         levels: Option<(u8, u8)>,
         max_level: Option<usize>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Self> {
         let selection = selection(region, levels, None, None, None);
         let names: Vec<&str> = fields.iter().map(String::as_str).collect();
@@ -421,7 +421,7 @@ impl Amr {
         region: Option<&Region>,
         levels: Option<(u8, u8)>,
         condition: Option<&Condition>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         chunks: Option<(u64, u64)>,
         computed: Option<&ComputedColumns>,
     ) -> PyResult<Bound<'py, PyDict>> {
@@ -452,7 +452,7 @@ impl Amr {
         lo: Vec<f64>,
         hi: Vec<f64>,
         preview: bool,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         computed: Option<&ComputedColumns>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(py, level, &lo, &hi)?;
@@ -483,7 +483,7 @@ impl Amr {
         level: u8,
         lo: Vec<f64>,
         hi: Vec<f64>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         computed: Option<&ComputedColumns>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(py, level, &lo, &hi)?;
@@ -512,7 +512,7 @@ impl Amr {
         weight: Option<&str>,
         lo: Vec<f64>,
         hi: Vec<f64>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         computed: Option<&ComputedColumns>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(py, level, &lo, &hi)?;
@@ -539,7 +539,7 @@ impl Amr {
         dict: &Bound<'_, PyDict>,
         columns: Vec<String>,
         selection: &Selection,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Vec<String>> {
         let tree = match &*self.inner {
             Cells::Tree(tree) => tree,

@@ -16,7 +16,7 @@ use crate::condition::Condition;
 use crate::errors::OrRaise;
 use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
 use crate::region::Region;
-use crate::threads::detached;
+use crate::threads::{Threads, detached};
 
 /// Adds those columns of `names` to `dict` that are completely in memory and completely selected, without
 /// a copy and read-only. Returns the other names.
@@ -196,7 +196,7 @@ impl Table {
         py: Python<'_>,
         columns: Vec<String>,
         region: Option<&Region>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Self> {
         let selection = selection(region, None, None, None, None);
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
@@ -215,7 +215,7 @@ impl Table {
         columns: Vec<String>,
         region: Option<&Region>,
         condition: Option<&Condition>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         chunks: Option<(u64, u64)>,
         computed: Option<&ComputedColumns>,
     ) -> PyResult<Bound<'py, PyDict>> {

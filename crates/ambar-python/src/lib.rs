@@ -85,6 +85,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<amrex::Patches>()?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;
     module.add_function(wrap_pyfunction!(default_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(threads::check_argument, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(set_memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(ramses::convert_ramses, module)?)?;

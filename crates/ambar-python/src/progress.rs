@@ -11,6 +11,7 @@ use ambar::{Error, ErrorKind};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
+use crate::threads::Threads;
 
 /// Minimum time between two calls of the callable, so that loops over small items stay fast.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -57,7 +58,7 @@ impl Progress {
     pub fn run<T: Send>(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         work: impl FnOnce() -> ambar::Result<T> + Send,
     ) -> PyResult<T> {
         let result = py.detach(|| {
@@ -66,7 +67,7 @@ impl Progress {
                 let worker = start_threads(|| {
                     scope.spawn(move || {
                         let _working = working;
-                        with_threads(threads, work)
+                        with_threads(threads.map(|threads| threads.0), work)
                     })
                 });
                 while done.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {

@@ -20,7 +20,7 @@ use crate::json::{Json, JsonObject};
 use crate::kinds::Table;
 use crate::progress::{Progress, check_cancelled};
 use crate::region::Region;
-use crate::threads::detached;
+use crate::threads::{Threads, detached};
 use crate::writer::compression;
 
 /// A RAMSES output.
@@ -77,7 +77,7 @@ impl Ramses {
         region: Option<&Region>,
         levels: Option<(u8, u8)>,
         max_level: Option<u8>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Amr> {
         let progress = Progress::new(progress);
@@ -109,7 +109,7 @@ impl Ramses {
         py: Python<'_>,
         fields: Option<Vec<String>>,
         region: Option<&Region>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Table> {
         let progress = Progress::new(progress);
@@ -178,7 +178,7 @@ pub fn convert_ramses(
     target: PathBuf,
     options: RamsesOptions,
     store: StoreArguments,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<ConversionReport> {
     let start = Instant::now();

@@ -18,6 +18,7 @@ use crate::exclusive_writer::ExclusiveWriter;
 use crate::json::JsonObject;
 use crate::memory::BorrowedBuffer;
 use crate::spec::ArraySpec;
+use crate::threads::Threads;
 use crate::writer::durability;
 
 /// The decomposition of arrays of one shape into the blocks of all ranks.
@@ -96,7 +97,7 @@ impl RankWriter {
         placement: &str,
         alignment: u64,
         extent: u64,
-        threads: usize,
+        threads: Threads,
         queue: Option<u64>,
     ) -> PyResult<Self> {
         let durability = self::durability(durability)?;
@@ -105,7 +106,7 @@ impl RankWriter {
             placement: self::placement(placement)?,
             alignment,
             extent,
-            threads,
+            threads: threads.0,
             queue,
         };
         let create = CreateOptions {

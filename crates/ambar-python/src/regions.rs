@@ -10,6 +10,7 @@ use crate::errors::OrRaise;
 use crate::exclusive_writer::ExclusiveWriter;
 use crate::memory::BorrowedBuffer;
 use crate::spec::DType;
+use crate::threads::Threads;
 use crate::writer::check_dtype;
 
 /// Path, start and shape of a region of an array.
@@ -77,8 +78,9 @@ pub struct RegionWriter {
 #[pymethods]
 impl RegionWriter {
     #[new]
-    fn new(py: Python<'_>, invitation: PyBackedBytes, threads: Option<usize>) -> PyResult<Self> {
-        let writer = py.detach(|| ranks::RegionWriter::join(&invitation, threads));
+    fn new(py: Python<'_>, invitation: PyBackedBytes, threads: Option<Threads>) -> PyResult<Self> {
+        let writer =
+            py.detach(|| ranks::RegionWriter::join(&invitation, threads.map(|threads| threads.0)));
         Ok(Self {
             inner: ExclusiveWriter::new(writer.or_raise()?),
         })

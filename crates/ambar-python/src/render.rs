@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 use crate::memory::{BorrowedBuffer, to_numpy};
-use crate::threads::detached;
+use crate::threads::{Threads, detached};
 
 /// A view of the domain along a direction.
 #[pyclass(frozen, module = "ambar._core")]
@@ -60,7 +60,7 @@ impl Camera {
         layers: Option<Bound<'py, PyAny>>,
         layer_count: usize,
         is_maximum: bool,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let positions = floats(&positions)?;
         let values = floats(&values)?;

@@ -24,7 +24,7 @@ use crate::json::JsonObject;
 use crate::kinds::Table;
 use crate::memory::{BorrowedBuffer, StableBytes, numpy_dtype, to_numpy};
 use crate::progress::Progress;
-use crate::threads::detached;
+use crate::threads::{Threads, detached};
 
 /// One commit of a store, open for reading.
 #[pyclass(frozen, module = "ambar._core")]
@@ -209,7 +209,7 @@ impl Store {
     fn verify(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<VerifyReport> {
         let progress = Progress::new(progress);
@@ -424,7 +424,7 @@ impl Array {
         py: Python<'py>,
         selection: Option<Vec<AxisSelection>>,
         out: Option<Bound<'py, PyAny>>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let selection = selection.unwrap_or_else(|| {
             let lengths = self.inner.shape().iter();
@@ -471,13 +471,16 @@ impl Array {
         &self,
         py: Python<'_>,
         selection: &[Indices<'_>],
-        threads: Option<usize>,
+        threads: Option<Threads>,
         read: impl FnOnce() -> ambar::Result<T> + Send,
     ) -> PyResult<T> {
         let small = self.inner.touched_bytes(selection).or_raise()? <= INLINE_READ_BYTES;
-        py.detach(|| match threads {
-            None | Some(1..) if small => parallel::on_this_thread(read),
-            _ => parallel::with_threads(threads, read),
+        py.detach(|| {
+            if small {
+                parallel::on_this_thread(read)
+            } else {
+                parallel::with_threads(threads.map(|threads| threads.0), read)
+            }
         })
         .or_raise()
     }
@@ -500,7 +503,7 @@ impl Array {
         &self,
         py: Python<'py>,
         selection: &[Indices<'_>],
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = &self.inner;
         let read = || array.read_string_indices(selection);

@@ -1,9 +1,41 @@
 //! Calls of the library without the GIL, on threads of this process.
 
-use ambar::parallel::with_threads;
+use ambar::Error;
+use ambar::parallel::{MAX_THREADS, check_threads, with_threads};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, exception};
+
+/// A checked number of threads: the argument `threads` of all functions.
+#[derive(Clone, Copy)]
+pub struct Threads(pub usize);
+
+impl<'py> FromPyObject<'_, 'py> for Threads {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // True is 1 for Python.
+        let is_bool = value.is_instance_of::<PyBool>();
+        let Some(threads) = value.extract::<usize>().ok().filter(|_| !is_bool) else {
+            let message = format!(
+                "invalid number of threads: {}; expected an integer from 1 to {MAX_THREADS}, or None for all cores",
+                value.repr()?
+            );
+            return Err(exception(&Error::invalid(message)));
+        };
+        check_threads(threads).or_raise()?;
+        Ok(Self(threads))
+    }
+}
+
+/// Checks the argument `threads` of a function in Python.
+#[pyfunction(name = "check_threads")]
+#[pyo3(signature = (threads))]
+pub fn check_argument(threads: Option<Threads>) {
+    // The conversion of the argument has checked it.
+    let _ = threads;
+}
 
 /// Runs `call` on `threads` threads, with the GIL released.
 ///
@@ -11,8 +43,9 @@ use crate::errors::OrRaise;
 /// rayon's global pool, whose threads do not exist in a forked child, which would wait for them forever.
 pub fn detached<T: Send>(
     py: Python<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     call: impl FnOnce() -> ambar::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(|| with_threads(threads, call)).or_raise()
+    py.detach(|| with_threads(threads.map(|threads| threads.0), call))
+        .or_raise()
 }

@@ -31,6 +31,7 @@ use crate::region::Region;
 use crate::regions::SharedCommit;
 use crate::spec::{ArraySpec, DType, profile};
 use crate::store::Store;
+use crate::threads::Threads;
 
 /// A compression from the name of a profile and error bounds of fields in user notation.
 pub fn compression(profile: &str, bounds: Vec<(String, String)>) -> PyResult<Compression> {
@@ -124,7 +125,7 @@ fn attributes(writer: &StoreWriter, path: &str) -> ambar::Result<Map<String, Val
 pub struct Writer {
     inner: ExclusiveWriter<StoreWriter>,
     profile: Profile,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 }
 
 #[pymethods]
@@ -142,7 +143,7 @@ impl Writer {
         directory: bool,
         durability: &str,
         profile: &str,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         storage_options: BTreeMap<String, String>,
     ) -> PyResult<Self> {
         let durability = self::durability(durability)?;
@@ -545,7 +546,7 @@ impl Writer {
     ) -> PyResult<()> {
         let threads = self.threads;
         self.inner.with(py, |writer| {
-            ambar::parallel::with_threads(threads, || act(writer))
+            ambar::parallel::with_threads(threads.map(|threads| threads.0), || act(writer))
         })
     }
 }

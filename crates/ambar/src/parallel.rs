@@ -12,6 +12,12 @@ use crate::process::{PerProcess, start_threads};
 /// Maximum number of cached pools.
 const CACHED_POOLS: usize = 4;
 
+/// Maximum number of threads of a request.
+pub const MAX_THREADS: usize = 1024;
+/// Maximum threads of a pool for each processor: more only wait, and thousands of idle threads of rayon, which
+/// look for work in turn, keep all processors busy.
+const THREADS_PER_PROCESSOR: usize = 4;
+
 /// Pools, the most recently used at the end. A forked child does not have its parent's
 /// threads, so it creates its own pools.
 static POOLS: PerProcess<Mutex<Vec<Arc<ThreadPool>>>> = PerProcess::new();
@@ -21,24 +27,35 @@ pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Checks a requested number of threads.
+///
+/// # Errors
+/// `Invalid` if it is not in the range from 1 to [`MAX_THREADS`].
+pub fn check_threads(threads: usize) -> Result<()> {
+    if (1..=MAX_THREADS).contains(&threads) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "invalid number of threads: {threads}; expected an integer from 1 to {MAX_THREADS}"
+    )))
+}
+
 /// Runs `f` on a pool of `threads` threads (`None`: [`default_threads`]), so that every parallel
-/// loop in it, rayon's own included, uses just those. `Some(1)` uses one thread, truly.
+/// loop in it, rayon's own included, uses just those. `Some(1)` uses one thread, truly. The pool
+/// has at most four threads for each processor.
 ///
 /// The last [`CACHED_POOLS`] pools are kept for the next call, by number of threads.
 ///
 /// # Errors
-/// `Invalid` for 0 threads; `Io` if the system gives no more threads; otherwise what `f` returns.
+/// As [`check_threads`]; `Io` if the system gives no more threads; otherwise what `f` returns.
 pub fn with_threads<T: Send>(
     threads: Option<usize>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
-    let threads = threads.unwrap_or_else(default_threads);
-    if threads == 0 {
-        return Err(Error::invalid(
-            "invalid number of threads: 0; expected 1 or more",
-        ));
-    }
-    pool(threads)?.install(f)
+    let threads = threads.unwrap_or_else(|| default_threads().min(MAX_THREADS));
+    check_threads(threads)?;
+    let most = default_threads().saturating_mul(THREADS_PER_PROCESSOR);
+    pool(threads.min(most))?.install(f)
 }
 
 thread_local! {
@@ -162,6 +179,14 @@ mod tests {
             assert_eq!(seen, threads);
         }
         assert!(with_threads(Some(0), || Ok(())).is_err());
+        assert!(with_threads(Some(MAX_THREADS + 1), || Ok(())).is_err());
+    }
+
+    #[test]
+    fn pools_have_at_most_four_threads_for_each_processor() {
+        let most = THREADS_PER_PROCESSOR * default_threads();
+        let threads = with_threads(Some(MAX_THREADS), || Ok(rayon::current_num_threads())).unwrap();
+        assert_eq!(threads, most.min(MAX_THREADS));
     }
 
     #[test]

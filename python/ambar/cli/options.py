@@ -64,7 +64,7 @@ CodeUnits = Annotated[
     str | None, option("Code units of an output that does not state them: Nyx, WarpX, SI or cgs.")
 ]
 Threads = Annotated[
-    int | None, option("Threads to use; all cores by default.", "--threads", "-t", min=1)
+    int | None, option("Threads to use; all cores by default.", "--threads", "-t", min=1, max=1024)
 ]
 Progress = Annotated[bool, flag("--progress/--no-progress", "Show a bar for work over a second.")]
 _OPTION_NAMES = {

@@ -105,11 +105,10 @@ impl RankWriter {
     }
 
     fn first(mut store: StoreWriter, options: RankOptions) -> Result<Self> {
-        if options.ranks == 0 || options.threads == 0 {
-            return Err(Error::invalid(
-                "0 ranks or threads cannot write; give 1 or more",
-            ));
+        if options.ranks == 0 {
+            return Err(Error::invalid("0 ranks cannot write; give 1 or more"));
         }
+        parallel::check_threads(options.threads)?;
         let share = store.share()?;
         let file = SharedFile::open(&share)?;
         Self::new(0, options, Some(store), file, share.end)

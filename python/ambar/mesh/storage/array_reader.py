@@ -66,15 +66,11 @@ class ArrayReader:
     Raises
     ------
     ValueError
-        If `threads` is not a whole number of at least 1.
+        If `threads` is not an integer from 1 to 1024.
     """
 
     def __init__(self, store: Store, base: str, packs: Any, threads: int | None = None) -> None:
-        if threads is not None and (type(threads) is not int or threads < 1):
-            raise _core.InvalidError(
-                f"invalid number of threads: {threads!r}; expected a whole number from 1 on, or "
-                "None for all cores"
-            )
+        _core.check_threads(threads)
         self._store = store
         self._base = base.strip("/")
         self._block = ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from ambar._core import InvalidError
+from ambar._core import InvalidError, check_threads
 from ambar.snapshot.regions import CUTS, Cut, Levels, Region, checked_levels
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ MAP_BYTES = 128 << 20
 """Maximum bytes of the columns of a batch that is drawn: each batch has images of its own."""
 BLOCK_ROWS = 1 << 15
 """Rows that are reduced in one call: their columns fit into the processor's caches."""
-_MOST_THREADS = 1 << 16
 _MOST_REDUCERS = 4
 """Maximum number of threads that reduce, each a block."""
 
@@ -66,11 +65,7 @@ class Selection:
             raise InvalidError(
                 f"invalid cut {self.cut!r}: must be one of {', '.join(map(repr, CUTS))}"
             )
-        if self.threads is not None and not 1 <= self.threads <= _MOST_THREADS:
-            raise InvalidError(
-                f"invalid threads: {self.threads}; expected an integer from 1 to {_MOST_THREADS}, "
-                "or None for all cores"
-            )
+        check_threads(self.threads)
 
 
 def read_batch(

@@ -125,6 +125,7 @@ def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> lis
 
     if amr.layout == "tree":
         return [made(index) for index in range(len(level.boxes))]
+    _core.check_threads(threads)
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         values = pool.map(
             lambda index: {name: level.read(name, index) for name in names}, range(len(level.boxes))
