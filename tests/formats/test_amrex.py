@@ -428,6 +428,19 @@ def test_damage_is_noticed(small: Path, tmp_path: Path) -> None:
         ambar.convert(small_copy / "plt", tmp_path / "cut.ambar")
 
 
+@pytest.mark.parametrize(("line", "text"), [(0, None), (0, ""), (1, "-5"), (1, None)])
+def test_damaged_headers_are_not_checkpoints(line: int, text: str | None, tmp_path: Path) -> None:
+    """Such plotfiles were stored as checkpoints, without fields."""
+    plotfiles.write(tmp_path / "plt")
+    header = tmp_path / "plt" / "Header"
+    lines = header.read_text().split("\n")
+    lines[line : line + 1] = [] if text is None else [text]
+    header.write_text("\n".join(lines))
+    with pytest.raises(ambar.CorruptError, match=r"Header: line \d: expected"):
+        ambar.convert(tmp_path / "plt", tmp_path / "x.ambar")
+    assert not (tmp_path / "x.ambar").exists()
+
+
 @pytest.mark.parametrize("time", ["nan", "-nan", "inf", "-inf"])
 def test_times_that_are_not_finite(
     time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

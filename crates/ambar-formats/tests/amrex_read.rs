@@ -13,7 +13,7 @@ use std::path::Path;
 
 use ambar::kinds::amr::patches::PatchSource;
 use ambar::{DataType, ErrorKind};
-use ambar_formats::amrex::{Plotfile, PlotfileLayout, WriteRequest, write_plotfile};
+use ambar_formats::amrex::{Plotfile, PlotfileLayout, WriteRequest, is_plotfile, write_plotfile};
 use amrex_common::synthetic::Synthetic;
 use amrex_common::{read, tree};
 
@@ -147,6 +147,37 @@ fn unusual_headers_are_read_and_kept() {
     assert_eq!((plotfile.coordinates(), plotfile.steps()), (1, vec![3, 4]));
     check(&made, &plotfile);
     check_written(&made, &plotfile, &path);
+}
+
+/// Such folders were stored as checkpoints, without fields.
+#[test]
+fn a_damaged_beginning_of_a_header_is_an_error() {
+    let made = Synthetic::new(2, &[2, 2], "2 2 2 ");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plt");
+    made.write(&path);
+    // The name that the fields of most plotfiles have.
+    std::fs::create_dir(path.join("Level_0")).unwrap();
+    std::fs::write(path.join("Level_0/Cell_H"), "1\n").unwrap();
+    let header = path.join("Header");
+    let text = std::fs::read_to_string(&header).unwrap();
+    let (version, rest) = text.split_once('\n').unwrap();
+    let count = rest.split_once('\n').unwrap();
+    for damaged in [
+        rest.to_owned(),
+        format!("\n{rest}"),
+        format!("{version}\n-5\n{}", count.1),
+        format!("{version}\n{}", count.1),
+        "Version_Two_Dot_Zero_double\n".to_owned(),
+    ] {
+        std::fs::write(&header, &damaged).unwrap();
+        assert!(is_plotfile(&path), "{damaged}");
+        let error = Plotfile::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("Header: line "), "{error}");
+    }
+    std::fs::write(&header, "CheckPointVersion_1.0\n2\n").unwrap();
+    assert!(!is_plotfile(&path));
 }
 
 #[test]

@@ -97,8 +97,10 @@ impl Species {
 }
 
 /// True if `path` looks like a plotfile: a folder whose `Header` begins with a version and a number of
-/// fields, and is not that of a checkpoint or of particles. An empty `Header` counts as a damaged
-/// plotfile.
+/// fields, and is not that of a checkpoint or of particles.
+///
+/// A folder with another `Header` counts as a damaged plotfile if the `Header` is empty, or if it does not
+/// begin as that of a checkpoint and the folder has `Level_0/Cell_H`, the fields of a plotfile.
 pub fn is_plotfile(path: &Path) -> bool {
     let Ok(bytes) = folder::first_bytes(&path.join("Header"), 4096) else {
         return false;
@@ -109,10 +111,14 @@ pub fn is_plotfile(path: &Path) -> bool {
         lines.next().unwrap_or_default(),
         lines.next().unwrap_or_default(),
     );
-    let is_version = !version.trim().is_empty()
-        && !version.starts_with("Version_")
-        && !version.to_ascii_lowercase().starts_with("checkpoint");
-    bytes.is_empty() || is_version && fields.trim().parse::<u32>().is_ok()
+    if bytes.is_empty() {
+        return true;
+    }
+    if version.to_ascii_lowercase().starts_with("checkpoint") {
+        return false;
+    }
+    let is_version = !version.trim().is_empty() && !version.starts_with("Version_");
+    is_version && fields.trim().parse::<u32>().is_ok() || path.join("Level_0/Cell_H").is_file()
 }
 
 impl Plotfile {

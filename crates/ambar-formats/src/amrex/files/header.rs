@@ -66,7 +66,18 @@ impl PlotfileHeader {
     /// or faces.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let mut text = TextParser::new(text, path);
-        let version = text.line("the plotfile's version")?.to_owned();
+        // Codes have versions of their own, even numbers: then the number of fields follows.
+        let expected = "the version of a plotfile, such as HyperCLaw-V1.1";
+        let mut lines = text.rest().lines().map(str::trim);
+        let (first, second) = (
+            lines.next().unwrap_or_default(),
+            lines.next().unwrap_or_default(),
+        );
+        let is_count = first.parse::<u32>().is_ok() && second.parse::<u32>().is_err();
+        if first.is_empty() || is_count {
+            return Err(text.error(expected));
+        }
+        let version = text.line(expected)?.to_owned();
         let fields = fields(&mut text)?;
         let ndim = text.integer("the number of dimensions", 1..=3)? as usize;
         let time = text.number("the time")?;
