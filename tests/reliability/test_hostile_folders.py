@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import ambar
+from tests.helpers.command_line import run
 from tests.helpers.independent_reader import crc32c
 
 
@@ -147,8 +148,29 @@ def test_special_files_are_no_stores(
 ) -> None:
     """Opening a FIFO as a store hung."""
     special = special_files(tmp_path)[kind]
-    with pytest.raises(ambar.AmbarError, match="FIFO|path that is free or a file|no regular file"):
+    with pytest.raises(ambar.AmbarError, match="FIFO|pipe|found a socket|path that is free or a file"):
         act(special)
+
+
+@pytest.mark.parametrize(("kind", "found"), [("fifo", "a pipe"), ("socket", "a socket")])
+@pytest.mark.parametrize("suffix", ["", ".ambar", ".nc", ".vtu"])
+def test_special_files_are_refused_at_once(
+    kind: str, found: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ambar info` of a FIFO waited for its writer."""
+    special = special_files(tmp_path)[kind]
+    special = special.rename(special.with_suffix(suffix))
+    for call in (
+        ("info", special),
+        ("convert", special, tmp_path / "x.ambar"),
+        ("plot", special),
+        ("compare", special, special),
+        ("watch", special),
+    ):
+        code, _, err = run(capsys, *call)
+        assert code == 2, call
+        assert f"{special}: expected a file, found {found}" in err
+    assert not (tmp_path / "x.ambar").exists()
 
 
 @pytest.mark.parametrize("directory", [False, True])

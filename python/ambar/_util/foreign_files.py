@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,14 @@ _SIGNATURES = {
     b"# vtk DataFile": VTK,
     b"<VTKFile": VTK,
 }
+
+_SPECIAL = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""What is neither a file nor a folder, by the type in the mode."""
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 """The first bytes of files of HDF5."""
@@ -75,6 +84,18 @@ def is_empty_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is a file of zero bytes."""
     place = Path(path)
     return place.is_file() and place.stat().st_size == 0
+
+
+def refuse_special(path: str | os.PathLike[str]) -> None:
+    """Raise InvalidError if `path` is a pipe, a socket or a device: reading it could not end."""
+    try:
+        found = _SPECIAL.get(stat.S_IFMT(Path(path).stat().st_mode))
+    except (OSError, ValueError):  # the error of opening it is clearer
+        return
+    if found is not None:
+        raise _core.InvalidError(
+            f"{os.fspath(path)}: expected a file, found {found}; copy its bytes to a file first"
+        )
 
 
 def refuse_foreign(path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
-from ambar._util.foreign_files import contents_of
+from ambar._util.foreign_files import contents_of, refuse_special
 from ambar._util.output_files import full_disk_named, published, refuse_source
 from ambar._util.progress import Progress
 from ambar.io.cluster import convert_on_cluster
@@ -282,6 +282,9 @@ def _store_to_copy(
     paths: Sequence[AnyPath], storage_options: Mapping[str, object] | None, target: AnyPath
 ) -> Store | None:
     """Return the store that is converted; None for files of other programs."""
+    for path in paths:
+        if not is_url(path):
+            refuse_special(path)
     stores = [path for path in paths if is_url(path) or is_store_or_damaged(path)]
     if not stores:
         if storage_options and not is_url(target):

@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from ambar import _core
-from ambar._util.foreign_files import EMPTY, is_empty_file
+from ambar._util.foreign_files import EMPTY, is_empty_file, refuse_special
 from ambar._util.optional import load_object
 from ambar.kinds.request import (
     Conversion,
@@ -169,6 +169,7 @@ def locate(
     if isinstance(place, InMemoryStore) or is_url(place) or storage_options or commit is not None:
         store = open_store(place, storage_options, commit)
         return kind_of_store(store), Resource(place, store, storage_options)
+    refuse_special(place)
     for kind in map(_load, _OPENED):
         if kind.match_source([place]):
             return kind, Resource(place)
@@ -284,7 +285,12 @@ def kind_to_copy(store: Store) -> Kind:
 
 
 def kind_of_sources(paths: Sequence[Path]) -> Kind | None:
-    """Return the first kind that recognizes files or folders to convert, or None."""
+    """Return the first kind that recognizes files or folders to convert, or None.
+
+    Raises InvalidError for a pipe, a socket or a device.
+    """
+    for path in paths:
+        refuse_special(path)
     kinds = (kind for kind in _source_kinds() if kind.convert is not None)
     return next((kind for kind in kinds if kind.match_source(paths)), None)
 

@@ -136,6 +136,8 @@ def is_store(path: str | os.PathLike[str]) -> bool:
     place = Path(path)
     if place.is_dir():
         return (place / ".ambar").is_dir() or _has_kind(place / "zarr.json")
+    if not place.is_file():  # opening a FIFO waits for its writer
+        return False
     try:
         with place.open("rb") as file:
             head = file.read(_NAME + len(_MARKER))
