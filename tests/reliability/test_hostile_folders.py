@@ -173,6 +173,31 @@ def test_special_files_are_refused_at_once(
     assert not (tmp_path / "x.ambar").exists()
 
 
+def change(path: Path, case: str) -> None:
+    """Delete, rename, replace or truncate a store, as another program does."""
+    if case == "delete":
+        path.unlink()
+    elif case == "rename":
+        path.rename(path.with_suffix(".other"))
+    elif case == "replace":
+        path.with_suffix(".other").write_bytes(b"other")
+        path.with_suffix(".other").rename(path)
+    else:
+        os.truncate(path, 100)
+
+
+@pytest.mark.parametrize("case", ["delete", "rename", "replace", "truncate"])
+def test_commits_to_files_that_other_programs_changed_fail(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    writer = ambar.create(path, fsync=False)
+    writer.create_array("a", np.arange(1000.0))
+    writer.commit()
+    change(path, case)
+    writer.create_array("b", np.arange(1000.0))
+    with pytest.raises(ambar.BusyError, match="another program"):
+        writer.commit()
+
+
 @pytest.mark.parametrize("directory", [False, True])
 def test_replacing_and_compacting_keep_the_mode(directory: bool, tmp_path: Path) -> None:
     """A private file of mode 0600 became readable for everybody when it was overwritten."""

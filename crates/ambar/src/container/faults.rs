@@ -172,3 +172,55 @@ fn a_fault_at_every_step_of_a_new_directory() {
 fn a_fault_at_every_step_of_an_appended_directory() {
     a_fault_at_every_step(true, false);
 }
+
+/// Calls `change` after the first commit of a store, then commits again. Returns the error.
+fn commit_after(directory: bool, change: impl FnOnce(&Path)) -> Error {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ambar");
+    let options = CreateOptions {
+        directory,
+        ..CreateOptions::default()
+    };
+    let mut writer = super::create(&path, &options).unwrap();
+    writer.put("a", &[&[1; 4096]]).unwrap();
+    writer.commit().unwrap();
+    writer.put("b", &[b"more"]).unwrap();
+    writer.commit().unwrap();
+    change(&path);
+    writer.put("c", &[b"lost"]).unwrap();
+    let error = writer.commit().unwrap_err();
+    assert!(writer.commit().is_err());
+    let length = std::fs::metadata(&path).map(|found| found.len()).ok();
+    drop(writer);
+    // The writer leaves alone what another program wrote.
+    let found = std::fs::metadata(&path).map(|found| found.len()).ok();
+    assert_eq!(length, found);
+    error
+}
+
+#[test]
+fn commits_to_files_that_other_programs_changed_fail() {
+    let delete = |path: &Path| std::fs::remove_file(path).unwrap();
+    let replace = |path: &Path| {
+        std::fs::write(path.with_extension("other"), b"other").unwrap();
+        std::fs::rename(path.with_extension("other"), path).unwrap();
+    };
+    let rename = |path: &Path| std::fs::rename(path, path.with_extension("other")).unwrap();
+    let truncate = |path: &Path| {
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(100).unwrap();
+    };
+    let changes: [&dyn Fn(&Path); 3] = [&delete, &replace, &rename];
+    for change in changes {
+        let error = commit_after(false, change);
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert!(error.to_string().contains("replaced by another program"));
+    }
+    let error = commit_after(false, truncate);
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(error.to_string().contains("truncated"), "{error}");
+    let error = commit_after(true, |path| {
+        std::fs::rename(path, path.with_extension("other")).unwrap();
+    });
+    assert_eq!(error.kind(), ErrorKind::Busy);
+}

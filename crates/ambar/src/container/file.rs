@@ -272,6 +272,34 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
+/// Fails if another program has deleted, renamed or replaced `file`, which a writer opened as `path`, or has cut
+/// off some of its first `len` bytes.
+///
+/// # Errors
+/// `Busy`; the writer must not change the file any more.
+pub fn check_unchanged(file: &File, path: &Path, len: u64) -> Result<()> {
+    let open = file
+        .metadata()
+        .map_err(|source| Error::io(source, path, "reading the inode number"))?;
+    let is_gone = match fs::metadata(path) {
+        Ok(named) => (named.dev(), named.ino()) != (open.dev(), open.ino()),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    let message = if is_gone || open.nlink() == 0 {
+        "the file was deleted, renamed or replaced by another program, so nothing was committed; write it again"
+            .to_owned()
+    } else if open.len() < len {
+        format!(
+            "expected at least {len} bytes, found {}: another program truncated the file, so nothing was committed; \
+             restore it from a copy",
+            open.len()
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::busy(message).in_file(path.display()))
+}
+
 /// The numbers that identify `file`.
 pub fn identity(file: &File) -> io::Result<(u64, u64)> {
     let metadata = file.metadata()?;

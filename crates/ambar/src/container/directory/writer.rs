@@ -184,6 +184,7 @@ impl DirectoryWriter {
 
     /// Writes the list of the next commit; once it is renamed, it is the last commit.
     fn write_commit(&mut self) -> Result<()> {
+        file::check_unchanged(&self.lock, &self.root.path_of(tree::LOCK), 0)?;
         self.list.sequence = self.last.sequence + 1;
         let now = &self.list.entries;
         let removed = self.last.entries.keys();

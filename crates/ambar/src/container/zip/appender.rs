@@ -18,6 +18,8 @@ pub struct Appender {
     durability: Durability,
     /// File offset of the first byte in `buffer`.
     written: u64,
+    /// The end of the last write.
+    flushed: u64,
     buffer: Vec<u8>,
 }
 
@@ -29,6 +31,7 @@ impl Appender {
             path,
             durability,
             written: end,
+            flushed: 0,
             buffer: Vec::new(),
         }
     }
@@ -40,6 +43,11 @@ impl Appender {
         self.buffer = buffer;
         self.buffer.clear();
         Ok(())
+    }
+
+    /// The end of the last write, which is the minimum length of the file; 0 before the first write.
+    pub fn flushed(&self) -> u64 {
+        self.flushed
     }
 
     /// Continues from the offset `end` on; nothing may be buffered.
@@ -68,6 +76,9 @@ impl Appender {
             file::start_writing(&self.file, self.written, len);
         }
         self.written = end;
+        if len > 0 {
+            self.flushed = end;
+        }
         Ok(())
     }
 }

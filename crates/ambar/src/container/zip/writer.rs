@@ -275,7 +275,24 @@ impl ZipWriter {
         Ok(commit)
     }
 
+    /// Checks that the file still has its name and all bytes that this writer wrote.
+    fn check_file(&mut self) -> Result<()> {
+        let (path, committed) = match &self.new {
+            Some(new) => (&new.temporary, Some(HEADER_LEN as u64)),
+            // The tail is overwritten by the next entries.
+            None => (&self.path, self.next.last().permanent_end()),
+        };
+        let len = self.out.flushed().max(committed.unwrap_or(0));
+        let checked = file::check_unchanged(&self.file, path, len);
+        if checked.is_err() {
+            // Writing a tail into a truncated file would hide that it was cut short.
+            self.is_tail_overwritten = false;
+        }
+        checked
+    }
+
     fn write_commit(&mut self) -> Result<()> {
+        self.check_file()?;
         let commit = self.append_commit(now())?;
         let slot = commit.slot;
         match &self.new {
