@@ -148,7 +148,9 @@ def test_special_files_are_no_stores(
 ) -> None:
     """Opening a FIFO as a store hung."""
     special = special_files(tmp_path)[kind]
-    with pytest.raises(ambar.AmbarError, match="FIFO|pipe|found a socket|path that is free or a file"):
+    with pytest.raises(
+        ambar.AmbarError, match="FIFO|pipe|found a socket|path that is free or a file"
+    ):
         act(special)
 
 
