@@ -355,6 +355,22 @@ def test_links_that_netcdf_cannot_follow(
         ambar.ingest(path, tmp_path / "x.ambar", **QUICK)
 
 
+@needs_netcdf4
+def test_groups_with_very_many_paths_are_refused(tmp_path: Path) -> None:
+    """Each of 20 groups has two links to the next one, so that the last one has a million paths."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        group = file
+        for _ in range(20):
+            inner = group.create_group("a")
+            group["b"] = inner
+            group = inner
+        group["v"] = np.arange(3)
+    with pytest.raises(ambar.UnsupportedError, match=r"at most 20,000 groups"):
+        ambar.ingest(path, tmp_path / "x.ambar", **QUICK)
+
+
 def test_an_error_that_all_files_have_has_no_hint_to_skip(tmp_path: Path, zarrs: Path) -> None:
     with pytest.raises(KeyError, match=r"p0\.zarr: has none of the variables nosuch") as found:
         ambar.ingest(zarrs, tmp_path / "x.ambar", variables=["nosuch"], **QUICK)

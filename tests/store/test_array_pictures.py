@@ -151,6 +151,7 @@ def test_the_middle_of_a_volume_is_drawn(tmp_path: Path) -> None:
         ("eta", {"axis": "Z"}, 4),
         ("eta", {"axis": "Z", "positive": "down", "units": "m"}, 0),
         ("month", {"units": "1", "axis": "T"}, 0),
+        ("wavelength", {"units": "nm"}, 0),
     ],
 )
 def test_sides_of_volumes(dim: str, attrs: dict[str, str], index: int, tmp_path: Path) -> None:

@@ -100,11 +100,13 @@ def is_side(array: xr.DataArray, dim: str) -> bool:
     """Return whether a dimension is a side of a volume.
 
     The name of the dimension, or the units or the attribute "axis" of its coordinate decide. Depths
-    do not count, since their first index is the surface. Three dimensions without names are sides.
+    do not count, since their first index is the surface, nor do wavelengths. Three dimensions
+    without names are sides.
     """
     coordinate = array[dim]
     attrs = coordinate.attrs
-    if is_downward(dim, attrs) or coordinate.dtype.kind not in "iuf":
+    is_wavelength = dim.lower().startswith("wave")
+    if is_wavelength or is_downward(dim, attrs) or coordinate.dtype.kind not in "iuf":
         return False
     unit = str(attrs.get("units", "")).lower()
     return (

@@ -164,8 +164,8 @@ fn cost(counts: &[u32], scale: f64) -> f64 {
 }
 
 vectorised! {
-    /// The sum of the binary logarithms of the probabilities of tokens. Each is at least that of a slot, so that the most
-    /// frequent one has what the others leave.
+    /// The sum of the binary logarithms of the probabilities of tokens. Rare tokens have the probability of a slot; the most
+    /// frequent one has what remains.
     fn log_likelihood [] of [] (counts: &[u32]) -> f64 {
         let total: u32 = counts.iter().sum();
         let inverse = 1.0 / f64::from(total);
@@ -179,15 +179,16 @@ vectorised! {
                 probabilities[k] += if counts[k] > 0 { probability } else { 0.0 };
             }
         }
-        let (mut sum, mut all) = (sums.iter().sum::<f64>(), probabilities.iter().sum::<f64>());
+        let (mut sum, mut sum_of_probabilities) =
+            (sums.iter().sum::<f64>(), probabilities.iter().sum::<f64>());
         for count in rest {
             let probability = probability(*count, inverse);
             sum += f64::from(*count) * log2(probability);
-            all += if *count > 0 { probability } else { 0.0 };
+            sum_of_probabilities += if *count > 0 { probability } else { 0.0 };
         }
-        let main = probability(most, inverse);
-        let left = (1.0 - (all - main)).max(1.0 / SLOTS as f64);
-        sum + f64::from(most) * (log2(left) - log2(main))
+        let largest = probability(most, inverse);
+        let remaining = (1.0 - (sum_of_probabilities - largest)).max(1.0 / SLOTS as f64);
+        sum + f64::from(most) * (log2(remaining) - log2(largest))
     }
 }
 

@@ -67,6 +67,8 @@ pub(crate) struct Encoder<'a, T: Clone> {
     /// The values of the rows of a batch; the predictions of all other points.
     originals: Vec<T>,
     tokens: Vec<u8>,
+    /// The dead zones of the points of a batch.
+    zones: Vec<f64>,
     padding: Vec<PaddingPoint<T>>,
 }
 
@@ -119,6 +121,7 @@ impl<'a, T: Element> Encoder<'a, T> {
             row: Vec::new(),
             originals: Vec::new(),
             tokens: Vec::new(),
+            zones: Vec::new(),
             padding: Vec::new(),
         }
     }
@@ -297,9 +300,12 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
             mut magnitudes,
         } = batch;
         self.gather_rows(rows.clone(), points, predictions);
-        let dead_zones: Option<Vec<f64>> = self.dead_zones.zip(contexts).map(|(all, contexts)| {
+        let mut zones = std::mem::take(&mut self.zones);
+        zones.clear();
+        let dead_zones = self.dead_zones.zip(contexts).map(|(all, contexts)| {
             let zone = |context: &u8| all[usize::from(*context).min(CONTEXTS - 1)];
-            contexts[..values.len()].iter().map(zone).collect()
+            zones.extend(contexts[..values.len()].iter().map(zone));
+            &zones[..]
         });
         let (inverse, step) = (1.0 / level.step, T::from_f64(level.step));
         let mut originals = std::mem::take(&mut self.originals);
@@ -319,7 +325,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
             };
             let points = (&*originals, predictions);
             let outputs = (&mut *tokens, &mut *magnitudes);
-            let (is_within_bound, mut any) = match &dead_zones {
+            let (is_within_bound, mut any) = match dead_zones {
                 Some(dead_zones) => quantize::<T, true>(
                     points,
                     level.step,
@@ -366,7 +372,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 }
                 let (x, prediction) = (originals[k], predictions[k]);
                 let steps = (x.to_f64() - prediction.to_f64()) * inverse;
-                let dead_zone = dead_zones.as_ref().map_or(0.0, |zones| zones[first + k]);
+                let dead_zone = dead_zones.map_or(0.0, |zones| zones[first + k]);
                 let steps = rounded(shrunk(steps, dead_zone));
                 let coded = self.quantize_value(x, prediction, steps, step);
                 (values[k], tokens[k]) = (coded.value, coded.token);
@@ -389,6 +395,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         let masks = rows.map(|(_, mask)| mask);
         append_rows(masks, points, &tokens, &mut self.symbols.tokens);
         (self.originals, self.padding, self.tokens) = (originals, padding, tokens);
+        self.zones = zones;
     }
 }
 

@@ -361,6 +361,37 @@ fn the_mean_squared_error_is_close_to_its_bound() {
 }
 
 #[test]
+fn infinite_values_do_not_narrow_bins() {
+    let random = &mut Random(5);
+    let mut values: Vec<f64> = (0..4096).map(|i| value(4, i, random, 1e-3)).collect();
+    values
+        .iter_mut()
+        .step_by(20)
+        .for_each(|x| *x = f64::NEG_INFINITY);
+    let layout = Layout::Array(&[64, 64]);
+    for params in [None, Some(EncoderParams::default().with_level_contexts())] {
+        let (root, mut workspace) = (0.01, Workspace::default());
+        let stream = encode(
+            &values,
+            &layout,
+            ErrorBound::Rms(root),
+            params,
+            &mut workspace,
+        )
+        .unwrap();
+        let mut out = vec![0.0; values.len()];
+        decode(&stream, &mut out, &mut workspace).unwrap();
+        let pairs = values.iter().zip(&out).filter(|(a, _)| a.is_finite());
+        let squares: f64 = pairs.map(|(a, b)| ((a - b) / root).powi(2)).sum();
+        let finite = values.iter().filter(|x| x.is_finite()).count() as f64;
+        assert!(
+            (0.8 * finite..=finite).contains(&squares),
+            "{squares} of {finite}"
+        );
+    }
+}
+
+#[test]
 fn padding_does_not_count_in_mean_squared_errors() {
     let random = &mut Random(7);
     let layout = Layout::Array(&[64, 64]);

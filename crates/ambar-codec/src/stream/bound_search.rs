@@ -40,7 +40,7 @@ impl BoundSearch {
         }
     }
 
-    /// The largest bound found whose error is small enough, and the last one that was tried. The first one is `first`; `measure`
+    /// Starts at the bound `first`. Returns the largest bound tried whose error is allowed, and the last one tried. `measure`
     /// returns the relative error of a bound.
     ///
     /// # Errors

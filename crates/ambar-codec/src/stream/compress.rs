@@ -10,7 +10,7 @@ use crate::error::{Result, invalid};
 use crate::simd::dispatch::vectorised;
 use crate::stream::bound_search::BoundSearch;
 use crate::stream::decode::decode;
-use crate::stream::encode::{Workspace, encode_coded_values};
+use crate::stream::encode::{Workspace, encode_coded_values, has_many_literals};
 use crate::stream::header::{BoundKind, Header};
 use crate::stream::mean_error;
 use crate::stream::params::EncoderParams;
@@ -352,27 +352,39 @@ impl<T: Element> StreamEncoder<'_, T> {
         }
         let least = nonnegative_minimum(self.values);
         let params = self.params.with_rdo(true);
-        for params in [params, params.with_wavelet(false)] {
-            let (values, layout) = (self.values, self.layout);
-            let stream = mean_error::encode(values, layout, root, least, params, self.workspace)?;
-            if let Some(stream) = stream {
-                *self.out = stream;
+        let (values, layout) = (self.values, self.layout);
+        let mut encode =
+            |params| mean_error::encode(values, layout, root, least, params, self.workspace);
+        let mut stream = encode(params)?;
+        if stream.is_none() && params.uses_wavelet() {
+            stream = encode(params.with_wavelet(false))?;
+        }
+        let Some(stream) = stream else {
+            // Single values are bounded by `root`.
+            return self.encode_within(root);
+        };
+        if has_many_literals(&self.workspace.symbols, values.len()) {
+            self.encode_within(0.0)?;
+            if self.out.len() <= stream.len() {
                 return Ok(());
             }
         }
-        // Single values are bounded by `root`.
-        self.encode_within(root)
+        *self.out = stream;
+        Ok(())
     }
 
     /// As `rms`, for bit-packed streams, whose errors are those of decoded values.
     fn bit_packed_rms(&mut self, root: f64) -> Result<()> {
         let uniform = (root * 3f64.sqrt()).min(f64::MAX);
-        let (best, _) = BoundSearch::new(root).widest(uniform, |bound| {
+        let (best, last) = BoundSearch::new(root).widest(uniform, |bound| {
             self.encode_within(bound)?;
             self.decode()?;
             Ok(relative_rms(self.values, &self.workspace.decoded, root))
         })?;
-        self.encode_within(best.unwrap_or(root))
+        match best {
+            Some(best) if best == last => Ok(()),
+            _ => self.encode_within(best.unwrap_or(root)),
+        }
     }
 
     /// Encodes the values within an absolute bound.

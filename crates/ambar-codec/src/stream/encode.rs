@@ -115,6 +115,7 @@ fn encode_entropy_coded<T: Element>(
         let bounded = std::mem::take(&mut workspace.symbols);
         let lossless = encode_entropy_coded(values, layout, 0.0, params, prelude, workspace)?;
         if symbol_bits(&workspace.symbols, 1.0) <= symbol_bits(&bounded, 1.0) {
+            input.recycle(&mut workspace.buffers);
             return Ok(lossless);
         }
         workspace.symbols = bounded;
@@ -124,12 +125,13 @@ fn encode_entropy_coded<T: Element>(
     Ok(stream)
 }
 
-/// Whether the literals of `count` values show that the bound is finer than the type resolves at the magnitude of the values.
+/// Whether more than 1/64 of `count` values are literals. Lossless coding may then take less: the bound may be finer than the type
+/// resolves at the magnitude of the values.
 pub(crate) fn has_many_literals(symbols: &Symbols, count: usize) -> bool {
     symbols.literals > count / 64 + 16
 }
 
-/// The bound and the contexts that are used, if others are not supported.
+/// The bound, 0 where steps cannot be represented, and the parameters, with contexts by row where those by plane do not apply.
 pub(crate) fn supported<T: Element>(
     bound: f64,
     layout: &Layout<'_>,

@@ -6,29 +6,34 @@ use crate::entropy::tables::log2;
 use crate::error::Result;
 use crate::predict::context::LAGRANGE_MULTIPLIER;
 use crate::stream::bound_search::{BoundSearch, MAX_TRIALS, power};
-use crate::stream::encode::{
-    EncoderInput, Workspace, has_many_literals, make_symbols, supported, symbol_bits,
-};
+use crate::stream::encode::{EncoderInput, Workspace, make_symbols, supported, symbol_bits};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
 use std::ops::RangeInclusive;
 
-/// Errors, relative to the allowed one, from which the bits at that are estimated without another trial.
-const NEARLY: RangeInclusive<f64> = 0.88..=1.12;
+/// Errors, relative to the allowed one, that are near enough to it to estimate the bits there without another trial.
+const INTERPOLATION_RANGE: RangeInclusive<f64> = 0.88..=1.12;
 
 /// The mean squared error that values may have.
 #[derive(Clone, Copy)]
 pub(crate) struct ErrorBudget {
     /// The bound of uniform errors that have the allowed mean square.
-    pub bound: f64,
-    /// The number of values that count.
-    pub count: usize,
+    bound: f64,
+    /// The number of finite values; others have no error.
+    count: usize,
 }
 
 impl ErrorBudget {
+    /// The budget of values with an allowed error, which is that of uniform errors within `bound`.
+    pub(crate) fn new<T: Element>(bound: f64, values: &[T]) -> Self {
+        let finite = values.iter().filter(|x| x.to_f64().is_finite());
+        let count = finite.count();
+        Self { bound, count }
+    }
+
     /// Replaces the workspace's symbols by those within `bound`. Returns their root mean squared error, relative to the allowed
     /// one.
-    fn measure<T: Element>(
+    fn quantize_and_measure<T: Element>(
         self,
         input: &EncoderInput<'_, T>,
         bound: f64,
@@ -50,14 +55,14 @@ impl ErrorBudget {
     }
 }
 
-/// What values take at the allowed error.
+/// The estimated bits of values at the allowed error, and the bound.
 pub(crate) struct Estimate {
     pub bits: f64,
     /// The ratio of the bound to that of uniform errors.
     pub ratio: f64,
 }
 
-/// Estimates what values take at the allowed error.
+/// Estimates the bits of values at the allowed error.
 pub(crate) fn estimate<T: Element>(
     input: &EncoderInput<'_, T>,
     budget: ErrorBudget,
@@ -66,21 +71,21 @@ pub(crate) fn estimate<T: Element>(
 ) -> Estimate {
     let mut search = budget.search();
     let mut bound = budget.bound * params.first_ratio();
-    let mut before = None;
-    let mut left = MAX_TRIALS;
+    let mut previous = None;
+    let mut trials_left = MAX_TRIALS;
     loop {
-        left -= 1;
-        let error = budget.measure(input, bound, params, workspace);
-        let trial = Trial {
+        trials_left -= 1;
+        let error = budget.quantize_and_measure(input, bound, params, workspace);
+        let trial = SizedTrial {
             error,
             bits: symbol_bits(&workspace.symbols, 1.0),
         };
         match search.next(bound, error) {
-            Some(next) if left > 0 && !NEARLY.contains(&error) => {
-                (before, bound) = (Some(trial), next);
+            Some(next) if trials_left > 0 && !INTERPOLATION_RANGE.contains(&error) => {
+                (previous, bound) = (Some(trial), next);
             }
             next => {
-                let bits = trial.allowed_bits(before).unwrap_or_else(|| {
+                let bits = trial.allowed_bits(previous).unwrap_or_else(|| {
                     // The encoder exchanges bits and squared errors at this rate.
                     let excess = workspace.symbols.square_error - budget.square_steps(bound);
                     trial.bits + excess / LAGRANGE_MULTIPLIER
@@ -93,12 +98,12 @@ pub(crate) fn estimate<T: Element>(
 }
 
 /// The root mean squared error of a bound, relative to the allowed one, and the bits.
-struct Trial {
+struct SizedTrial {
     error: f64,
     bits: f64,
 }
 
-impl Trial {
+impl SizedTrial {
     /// The bits at the allowed error, if they are a power of the error; `None` without another trial.
     fn allowed_bits(&self, other: Option<Self>) -> Option<f64> {
         let other = other.filter(|other| other.error > 0.0 && other.error != self.error)?;
@@ -112,7 +117,7 @@ impl Trial {
 }
 
 /// Encodes values so that their root mean squared error is at most `root`. `least` is the smallest value, if no value is below
-/// 0. `None` if no bins were found, or if the type does not resolve them.
+/// 0. `None` if no trial met the bound.
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
@@ -129,22 +134,20 @@ pub(crate) fn encode<T: Element>(
     if bound == 0.0 {
         return Ok(None);
     }
-    let count = values.iter().filter(|x| x.to_f64().is_finite()).count();
-    let budget = ErrorBudget { bound, count };
+    let budget = ErrorBudget::new(bound, values);
     let mut buffers = std::mem::take(&mut workspace.buffers);
     let mut input = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
     input.least = least;
     if params.uses_wavelet() {
         input.transform(&mut buffers);
     }
-    let found = widest_bound(&input, budget, params, workspace)?
-        .filter(|_| !has_many_literals(&workspace.symbols, values.len()));
+    let found = widest_bound(&input, budget, params, workspace)?;
     let mut stream = found.map(|bound| finish(&input, bound, params, workspace));
     if let (Some(bound), Some(found), true) = (found, &mut stream, input.is_transformed()) {
         // The parameters may be those of another chunk, of which wavelets make shorter streams.
         let mut plain = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
         plain.least = least;
-        let measured = budget.measure(&plain, bound, params, workspace);
+        let measured = budget.quantize_and_measure(&plain, bound, params, workspace);
         if measured <= 1.0 && symbol_bits(&workspace.symbols, 1.0) < 8.0 * found.len() as f64 {
             let other = finish(&plain, bound, params, workspace);
             if other.len() < found.len() {
@@ -167,7 +170,7 @@ fn widest_bound<T: Element>(
 ) -> Result<Option<f64>> {
     let first = budget.bound * params.first_ratio();
     let (best, last) = budget.search().widest(first, |bound| {
-        Ok(budget.measure(input, bound, params, workspace))
+        Ok(budget.quantize_and_measure(input, bound, params, workspace))
     })?;
     if let Some(best) = best.filter(|best| *best != last) {
         make_symbols(input, best, params, workspace);

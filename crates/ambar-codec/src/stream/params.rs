@@ -39,7 +39,7 @@ pub struct EncoderParams {
     uses_rdo: bool,
     /// Whether the encoder transforms arrays by wavelets, if it uses rate-distortion optimisation.
     uses_wavelet: bool,
-    /// The ratio of the first bound to try to that of uniform errors, where only the mean squared error is bounded.
+    /// The first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
     first_ratio: Option<f32>,
 }
 
@@ -144,16 +144,16 @@ impl EncoderParams {
         Self { uses_rdo, ..self }
     }
 
-    /// Replaces the ratio of the first bound to try to that of uniform errors, where only the mean squared error is bounded.
+    /// Replaces the first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
     pub(crate) fn with_first_ratio(self, ratio: f64) -> Self {
-        let first_ratio = Some(ratio as f32);
+        let first_ratio = Some(ratio as f32).filter(|ratio| ratio.is_normal());
         Self {
             first_ratio,
             ..self
         }
     }
 
-    /// The ratio of the first bound to try to that of uniform errors.
+    /// The first bound to try, relative to that of uniform errors.
     pub(crate) fn first_ratio(self) -> f64 {
         f64::from(self.first_ratio.unwrap_or(1.0))
     }

@@ -158,10 +158,7 @@ fn with_smaller_transform<T: Element>(
     let interpolated = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
     let mut transformed = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
     transformed.transform(buffers);
-    let budget = ErrorBudget {
-        bound,
-        count: values.len(),
-    };
+    let budget = ErrorBudget::new(bound, values);
     let interpolation = mean_error::estimate(&interpolated, budget, params, &mut workspace);
     let params = params.with_first_ratio(interpolation.ratio);
     if !transformed.is_transformed() {

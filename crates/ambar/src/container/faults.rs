@@ -214,10 +214,10 @@ fn commits_to_files_that_other_programs_changed_fail() {
     for change in changes {
         let error = commit_after(false, change);
         assert_eq!(error.kind(), ErrorKind::Busy);
-        assert!(error.to_string().contains("replaced by another program"));
+        assert!(error.to_string().contains("renamed or replaced it"));
     }
     let error = commit_after(false, truncate);
-    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("truncated"), "{error}");
     let error = commit_after(true, |path| {
         std::fs::rename(path, path.with_extension("other")).unwrap();

@@ -272,32 +272,49 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Fails if another program has deleted, renamed or replaced `file`, which a writer opened as `path`, or has cut
-/// off some of its first `len` bytes.
+/// Fails unless `path` still names `file`, which the writer of `store` opened under this name.
 ///
 /// # Errors
-/// `Busy`; the writer must not change the file any more.
-pub fn check_unchanged(file: &File, path: &Path, len: u64) -> Result<()> {
-    let open = file
+/// `Busy`.
+pub fn check_named(file: &File, path: &Path, store: &Path) -> Result<()> {
+    let found = match fs::metadata(path) {
+        Ok(_) if is_at(file, path) => return Ok(()),
+        Ok(_) => "another one",
+        Err(error) if is_missing(&error) => "none",
+        // A failure of the file system does not show that the name is gone.
+        Err(_) => return Ok(()),
+    };
+    let message = format!(
+        "expected the file that the writer opened, found {found}: another program deleted, renamed or replaced it or its \
+         folder, so nothing was committed; open the store again and repeat the changes since the last commit"
+    );
+    Err(Error::busy(message).in_file(store.display()))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Fails if another program has cut off some of the first `len` bytes of `file`.
+///
+/// # Errors
+/// `Corrupt`; the writer must not change the file any more.
+pub fn check_length(file: &File, path: &Path, len: u64) -> Result<()> {
+    let found = file
         .metadata()
-        .map_err(|source| Error::io(source, path, "reading the inode number"))?;
-    let is_gone = match fs::metadata(path) {
-        Ok(named) => (named.dev(), named.ino()) != (open.dev(), open.ino()),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    };
-    let message = if is_gone || open.nlink() == 0 {
-        "the file was deleted, renamed or replaced by another program, so nothing was committed; write it again"
-            .to_owned()
-    } else if open.len() < len {
-        format!(
-            "expected at least {len} bytes, found {}: another program truncated the file, so nothing was committed; \
-             restore it from a copy",
-            open.len()
-        )
-    } else {
+        .map_err(|source| Error::io(source, path, "reading the length"))?
+        .len();
+    if found >= len {
         return Ok(());
-    };
-    Err(Error::busy(message).in_file(path.display()))
+    }
+    let message = format!(
+        "expected at least {len} bytes, found {found}: another program truncated the file, so nothing was committed; \
+         restore it from a copy"
+    );
+    Err(Error::corrupt(message).in_file(path.display()))
 }
 
 /// The numbers that identify `file`.

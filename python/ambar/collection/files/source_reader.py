@@ -247,16 +247,30 @@ def _advice(path: Path) -> str:
     )
 
 
+_MOST_GROUPS = 20_000
+"""Maximum number of groups of a file; a group with several links counts once for each."""
+
+
 def _refuse_cycles(path: Path) -> None:
     """Raise UnsupportedError if a group of HDF5 has a link to a group that contains it.
 
-    libnetcdf follows such links until memory is exhausted, and ends the process.
+    libnetcdf follows such links until memory is exhausted, and ends the process. Links from several
+    groups to one are followed each.
     """
     if not is_hdf5(path) or not find_spec("h5py"):
         return
     import h5py
 
+    left = _MOST_GROUPS
+
     def visit(group: Any, name: str, above: set[int]) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _core.UnsupportedError(
+                f"expected at most {_MOST_GROUPS:,} groups, found more, as groups have several "
+                "links to each other; remove links, for example with h5py"
+            )
         for link in group:
             if group.links.get_info(link).type not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
                 continue

@@ -117,6 +117,7 @@ def _names(amr: Amr, fields: Sequence[str] | str | None) -> list[str]:
 
 def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> list[Any]:
     """Return the boxes of a level as VTK grids with fields."""
+    _core.check_threads(threads)
     for name in names if amr.layout == "tree" and len(level.boxes) else ():
         level.read(name, 0)  # reads the field with all threads, for all levels
 
@@ -125,7 +126,6 @@ def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> lis
 
     if amr.layout == "tree":
         return [made(index) for index in range(len(level.boxes))]
-    _core.check_threads(threads)
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         values = pool.map(
             lambda index: {name: level.read(name, index) for name in names}, range(len(level.boxes))

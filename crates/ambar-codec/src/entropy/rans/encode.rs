@@ -4,7 +4,7 @@ use crate::entropy::frequencies::{Frequencies, PROBABILITY_BITS, SLOTS, starts};
 use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
 
 /// Maximum number of attempts to find minimal initial states.
-const MAX_FILLS: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 
 /// The constants for encoding a symbol. The division by the frequency is a multiplication by its reciprocal, which is
 /// exact for states of 32 bits.
@@ -167,7 +167,7 @@ fn minimal_initial_states<'s, const N: usize>(
         (states, None)
     }
     let mut first = [1; N];
-    for _ in 0..MAX_FILLS {
+    for _ in 0..MAX_ATTEMPTS {
         let (filled, full) = fill(first, &step, count);
         let is_low = |k: &usize| filled[*k] < LOWEST;
         let Some(full) = full.filter(|_| (0..N).any(|k| is_low(&k))) else {
@@ -178,7 +178,7 @@ fn minimal_initial_states<'s, const N: usize>(
         for i in full + 1..count {
             least[i % N] = step(i).min_state_before(least[i % N]);
         }
-        // Another state may be full earlier now.
+        // A larger state may write its first word earlier, so that `full` changes.
         (0..N).filter(is_low).for_each(|k| first[k] = least[k]);
     }
     None

@@ -184,7 +184,6 @@ impl DirectoryWriter {
 
     /// Writes the list of the next commit; once it is renamed, it is the last commit.
     fn write_commit(&mut self) -> Result<()> {
-        file::check_unchanged(&self.lock, &self.root.path_of(tree::LOCK), 0)?;
         self.list.sequence = self.last.sequence + 1;
         let now = &self.list.entries;
         let removed = self.last.entries.keys();
@@ -195,6 +194,8 @@ impl DirectoryWriter {
         self.list.removed = removed;
         self.list.removed.sort_unstable();
         self.sync_entries()?;
+        let lock = self.root.path_of(tree::LOCK);
+        file::check_named(&self.lock, &lock, self.root.path())?;
         place::write_list(&self.root, &self.list, self.durability)?;
         if self.new.is_none() {
             self.state.doubt();

@@ -18,7 +18,7 @@ pub struct Appender {
     durability: Durability,
     /// File offset of the first byte in `buffer`.
     written: u64,
-    /// The end of the last write.
+    /// The file offset after the last written byte.
     flushed: u64,
     buffer: Vec<u8>,
 }
@@ -45,7 +45,7 @@ impl Appender {
         Ok(())
     }
 
-    /// The end of the last write, which is the minimum length of the file; 0 before the first write.
+    /// The file offset after the last written byte; 0 before the first write.
     pub fn flushed(&self) -> u64 {
         self.flushed
     }

@@ -275,15 +275,21 @@ impl ZipWriter {
         Ok(commit)
     }
 
-    /// Checks that the file still has its name and all bytes that this writer wrote.
-    fn check_file(&mut self) -> Result<()> {
-        let (path, committed) = match &self.new {
-            Some(new) => (&new.temporary, Some(HEADER_LEN as u64)),
+    /// Checks that the file still has its name.
+    fn check_named(&self) -> Result<()> {
+        let path = self.new.as_ref().map_or(&self.path, |new| &new.temporary);
+        file::check_named(&self.file, path, &self.path)
+    }
+
+    /// Checks that the file still has all bytes that this writer wrote, and those of the last commit.
+    fn check_length(&mut self) -> Result<()> {
+        let committed = match &self.new {
+            Some(_) => Some(HEADER_LEN as u64),
             // The tail is overwritten by the next entries.
-            None => (&self.path, self.next.last().permanent_end()),
+            None => self.next.last().permanent_end(),
         };
         let len = self.out.flushed().max(committed.unwrap_or(0));
-        let checked = file::check_unchanged(&self.file, path, len);
+        let checked = file::check_length(&self.file, &self.path, len);
         if checked.is_err() {
             // Writing a tail into a truncated file would hide that it was cut short.
             self.is_tail_overwritten = false;
@@ -292,13 +298,16 @@ impl ZipWriter {
     }
 
     fn write_commit(&mut self) -> Result<()> {
-        self.check_file()?;
+        self.check_named()?;
+        self.check_length()?;
         let commit = self.append_commit(now())?;
         let slot = commit.slot;
         match &self.new {
             None => {
                 // The commit must be on the disk before its slot.
                 file::sync(&self.file, &self.path, self.durability)?;
+                // The flush can take long.
+                self.check_named()?;
                 self.state.doubt();
                 write_slot(&self.file, &self.path, slot.index(), &slot)?;
                 file::sync(&self.file, &self.path, self.durability)?;
