@@ -84,9 +84,9 @@ def ramses(
             found = study.run_study(
                 path,
                 Path(scratch),
-                components=parse_list(components) or [],
+                components=_names(components),
                 profiles=chosen,
-                peers=parse_list(peers) or [],
+                peers=_names(peers),
                 threads=threads,
                 rounds=rounds,
                 cold=cold,
@@ -131,9 +131,9 @@ def analysis(
         found = study.run_study(
             path,
             folder,
-            tasks=parse_list(tasks) or [],
+            tasks=_names(tasks),
             profiles=chosen,
-            peers=parse_list(peers) or [],
+            peers=_names(peers),
             threads=threads,
             rounds=rounds,
             patience=patience,
@@ -351,8 +351,8 @@ def mesh(
             folder,
             n=n,
             points=points,
-            data=parse_list(data) or [],
-            parts=parse_list(parts) or [],
+            data=_names(data),
+            parts=_names(parts),
             levels=_levels(levels),
             keys=parse_list(rows),
             only=parse_list(meshes),
@@ -504,7 +504,7 @@ def parallel(
             folder,
             doubles=doubles,
             text_share=text_share,
-            data=parse_list(data) or [],
+            data=_names(data),
             ranks=_counts(ranks),
             readers=_counts(readers) if readers else [],
             keys=parse_list(versions),
@@ -587,7 +587,7 @@ def _finish(found: Any, report: Any, output: Path | None, json: bool, *last: str
 
 
 def _counts(text: str) -> list[int]:
-    parts = parse_list(text) or []
+    parts = _names(text)
     if not parts or not all(part.isdecimal() and int(part) for part in parts):
         raise typer.BadParameter(f"{text!r} is not a list of numbers, such as 100,1000")
     return [int(part) for part in parts]
@@ -596,7 +596,7 @@ def _counts(text: str) -> list[int]:
 def _levels(text: str) -> list[int]:
     try:
         found: list[int] = []
-        for part in parse_list(text) or []:
+        for part in _names(text):
             low, _, high = part.partition(":")
             found += range(int(low), int(high or low) + 1)
     except ValueError:
@@ -608,14 +608,14 @@ def _levels(text: str) -> list[int]:
 
 def _bandwidths(text: str) -> list[float]:
     try:
-        return [float(part) for part in parse_list(text) or []]
+        return [float(part) for part in _names(text)]
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a list of GB/s, such as 10,100") from None
 
 
 def _numbers(text: str) -> list[float]:
     try:
-        numbers = [float(part) for part in parse_list(text) or []]
+        numbers = [float(part) for part in _names(text)]
     except ValueError:
         numbers = []
     if not numbers or not all(0 < number < 1 for number in numbers):
@@ -625,10 +625,15 @@ def _numbers(text: str) -> list[float]:
     return numbers
 
 
+def _names(text: str) -> list[str]:
+    """Return the names in "a,b,c"; "" has none."""
+    return (parse_list(text) or []) if text else []
+
+
 def _profiles(text: str) -> list[Profile]:
     from ambar_bench.ramses.study import PROFILES
 
-    names = parse_list(text) or []
+    names = _names(text)
     unknown = [name for name in names if name not in PROFILES]
     if unknown:
         raise typer.BadParameter(f"no profile {unknown[0]!r}; available: {', '.join(PROFILES)}")
