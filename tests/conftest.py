@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
@@ -49,6 +51,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(RequireAll())
     for mark in MARKS:
         config.addinivalue_line("markers", f"{mark}: of xarray's own tests")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report a test without the collection of garbage.
+
+    To show a traceback, sources are parsed. If a finalizer parses, too, Python before 3.12 raises
+    SystemError ("AST constructor recursion depth mismatch"), which ends the run.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

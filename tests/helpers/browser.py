@@ -45,21 +45,19 @@ class Screen:
 
     def tooltip(self, x: float, y: float) -> dict[str, str]:
         """Return what is shown under the pointer at a place of the figure, in fractions of it."""
-        rows = self.page.locator(".bk-tooltip-row-value")
+        rows = self.page.locator(".bk-tooltip-row-label, .bk-tooltip-row-value")
+        texts: list[str] = []
         for step in range(150):  # a figure that is not drawn yet, or is replaced, misses movements
             box = self.wait_for(".bk-Figure").bounding_box()
             if box is not None:
                 left, top = box["x"] + x * box["width"], box["y"] + y * box["height"]
                 self.page.mouse.move(left + step % 2, top)
             self.page.wait_for_timeout(100)
-            if step and rows.count():
+            texts = rows.all_inner_texts()  # at once: the tooltip may be replaced at any time
+            if step and texts and len(texts) % 2 == 0:
                 break
-        labels, values = (
-            self.page.locator(f".bk-tooltip-row-{part}").all_inner_texts()
-            for part in ("label", "value")
-        )
-        names = (label.strip().rstrip(":") for label in labels)
-        return dict(zip(names, (value.strip() for value in values), strict=True))
+        labels = (label.strip().rstrip(":") for label in texts[::2])
+        return dict(zip(labels, (value.strip() for value in texts[1::2]), strict=True))
 
 
 @contextmanager

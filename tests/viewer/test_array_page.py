@@ -112,8 +112,10 @@ def test_the_value_under_the_pointer_is_that_of_the_data(
     check_value(screen, dataset.temperature[5, 2])
     # "Play" moves the first slider, and begins again after the last index.
     play = screen.page.get_by_role("button", name="Play")
+    last = screen.wait_for("text=time = 2020-01-02 06:00")
     play.click()
-    screen.wait_for("text=2020-01-01 06:00")
+    last.wait_for(state="detached", timeout=30_000)
+    screen.wait_for("text=time = 2020-01-01")
     play.click()
     # A click draws the line along the time.
     screen.tooltip(0.4, 0.3)
