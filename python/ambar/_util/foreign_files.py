@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from ambar import _core
-from ambar._util.output_files import write_error
 
 _NETCDF = dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), "a NetCDF file")
 _HDF5 = dict.fromkeys((".h5", ".hdf5", ".he5"), "an HDF5 file")
@@ -30,54 +26,16 @@ _SIGNATURES = {
     b"<VTKFile": VTK,
 }
 
-_SPECIAL = {
+_NOUN_OF_SPECIAL_FILE = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-"""What is neither a file nor a folder, by the type in the mode."""
-
-HDF5 = b"\x89HDF\r\n\x1a\n"
-"""The first bytes of files of HDF5."""
+"""Names of what is neither a file nor a folder, by the type in its mode."""
 
 EMPTY = "the file is empty; restore it from a copy"
 """The end of the error message for a file of zero bytes, which a failed copy leaves."""
-
-
-def is_hdf5(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a file with the signature of HDF5."""
-    place = Path(path)
-    if not place.is_file():
-        return False
-    with place.open("rb") as file:
-        return file.read(len(HDF5)) == HDF5
-
-
-@contextmanager
-def examined_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """Yield a file of HDF5 that is open in h5py, to find out what it contains.
-
-    Raises
-    ------
-    CorruptError
-        If the file is damaged, also if an error is raised in the block: h5py raises errors of many
-        types for damaged metadata.
-    OSError
-        If the operating system refuses, or another program has locked the file.
-    """
-    import h5py
-
-    try:
-        with h5py.File(path) as file:
-            yield file
-    except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, _core.AmbarError):
-            raise
-        if isinstance(error, OSError) and error.errno:
-            raise write_error(error, Path(path)) from error
-        found = " ".join(str(error).strip("'\"").split())
-        raise _core.CorruptError(f"{path}: {found}; restore it from a copy") from error
 
 
 def is_empty_file(path: str | os.PathLike[str]) -> bool:
@@ -89,7 +47,7 @@ def is_empty_file(path: str | os.PathLike[str]) -> bool:
 def refuse_special(path: str | os.PathLike[str]) -> None:
     """Raise InvalidError if `path` is a pipe, a socket or a device: reading it could not end."""
     try:
-        found = _SPECIAL.get(stat.S_IFMT(Path(path).stat().st_mode))
+        found = _NOUN_OF_SPECIAL_FILE.get(stat.S_IFMT(Path(path).stat().st_mode))
     except (OSError, ValueError):  # the error of opening it is clearer
         return
     if found is not None:

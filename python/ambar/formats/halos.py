@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ambar import _core
-from ambar._util.foreign_files import contents_of, is_hdf5
+from ambar._util.foreign_files import contents_of
+from ambar._util.hdf5_files import is_hdf5
 from ambar.formats.gadget.files import (
     Dataset,
     FileKind,
@@ -22,7 +23,7 @@ from ambar.formats.gadget.files import (
     find_files,
     has_header,
     not_stored,
-    open_hdf5,
+    open_file,
     other_datasets,
 )
 from ambar.formats.particle_tables import POSITIONS, TableWriter, write_sorted
@@ -162,7 +163,7 @@ def _subfind(
 ) -> list[HaloTable]:
     headers = []
     for path in paths:
-        with open_hdf5(path) as file:
+        with open_file(path) as file:
             headers.append(attributes_of(file["Header"]))
     _check_time(paths[0], headers[0].get("Time"), run.time)
     for name in other_datasets(paths[0], _SUBFIND_TABLES):

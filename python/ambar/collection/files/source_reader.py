@@ -14,7 +14,8 @@ import numpy as np
 import xarray as xr
 
 from ambar import _core
-from ambar._util.foreign_files import EMPTY, HDF5, examined_hdf5, is_empty_file, is_hdf5
+from ambar._util.foreign_files import EMPTY, is_empty_file
+from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record, is_unicode
@@ -180,7 +181,7 @@ def engine_of(path: Path) -> str | None:
         return "zarr"
     with path.open("rb") as file:
         start = file.read(8)
-    if find_spec("netCDF4") and (start == HDF5 or start[:4] in _CLASSIC):
+    if find_spec("netCDF4") and (start == SIGNATURE or start[:4] in _CLASSIC):
         return "netcdf4"
     return None
 
@@ -237,7 +238,7 @@ def _advice(path: Path) -> str:
     if not is_hdf5(path) or not find_spec("h5py"):
         return again
     try:
-        with examined_hdf5(path) as file:
+        with open_hdf5(path) as file:
             file.visititems(lambda *_: None)
     except (_core.CorruptError, OSError):
         return again
@@ -289,7 +290,7 @@ def _refuse_cycles(path: Path) -> None:
             visit(h5py.h5g.open(group, link), place, above | {about.addr})
 
     # The library that reads a damaged file raises its error.
-    with suppress(_core.CorruptError), examined_hdf5(path) as file:
+    with suppress(_core.CorruptError), open_hdf5(path) as file:
         root = h5py.h5g.open(file.id, b"/")
         visit(root, "", {h5py.h5o.get_info(root).addr})
 
@@ -306,7 +307,7 @@ def _unknown(path: Path) -> str:
     """Return the error message for a file that no engine of xarray recognizes."""
     with path.open("rb") as file:
         start = file.read(8)
-    if start == HDF5 or start[:4] in _CLASSIC:
+    if start == SIGNATURE or start[:4] in _CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
     if start[:6] == b"\x93NUMPY":
         return (

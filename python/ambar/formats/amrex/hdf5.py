@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.foreign_files import examined_hdf5
+from ambar._util.hdf5_files import open_hdf5
 
 __all__ = ["Hdf5Level", "Hdf5Plotfile", "is_hdf5_plotfile", "read_hdf5"]
 
@@ -135,7 +135,7 @@ def is_hdf5_plotfile(path: str | os.PathLike[str]) -> bool:
 
     if not Path(path).is_file() or not h5py.is_hdf5(path):
         return False
-    with examined_hdf5(path) as file:
+    with open_hdf5(path) as file:
         return "num_levels" in file.attrs and "component_0" in file.attrs and "level_0" in file
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ambar import _core
-from ambar._util.foreign_files import is_hdf5
+from ambar._util.hdf5_files import is_hdf5
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.loading import SPECIES, Source
 

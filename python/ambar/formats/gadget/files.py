@@ -10,7 +10,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.foreign_files import is_hdf5
+from ambar._util.hdf5_files import is_hdf5, open_hdf5
 from ambar._util.optional import require
-from ambar._util.output_files import write_error
 from ambar.parallel.workers import Failure, Workers
 
 SUFFIXES = (".hdf5", ".h5", ".hdf")
@@ -32,31 +31,16 @@ _LARGE = 32 << 20
 """Bytes of a compressed dataset from which on several processes read it."""
 
 
-@contextmanager
-def open_hdf5(path: Path) -> Iterator[Any]:
-    """Yield an HDF5 file that is open for reading.
+def open_file(path: Path) -> AbstractContextManager[Any]:
+    """Return a context with an HDF5 file that is open for reading.
 
     Raises CorruptError if it is damaged, also if reading in the block fails.
     """
-    h5py = require("h5py", purpose="reading snapshots in HDF5", install="ambar[hdf5]")
+    require("h5py", purpose="reading snapshots in HDF5", install="ambar[hdf5]")
     # Registers the filter that the file may need.
     import ambar.hdf5  # noqa: F401
 
-    try:
-        with h5py.File(path) as file:
-            yield file
-    except OSError as error:
-        if error.errno:  # not found, or locked by another program
-            raise write_error(error, path) from error
-        raise _core.CorruptError(f"{path}: {_one_line(error)}; {_AGAIN}") from error
-    except (KeyError, RuntimeError) as error:
-        if isinstance(error, _core.AmbarError):
-            raise
-        raise _core.CorruptError(f"{path}: {_one_line(error)}; {_AGAIN}") from error
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).strip("'\"").split())
+    return open_hdf5(path)
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
@@ -80,7 +64,7 @@ def has_header(path: str | os.PathLike[str], attribute: str) -> bool:
     """
     if not is_hdf5(path):
         return False
-    with open_hdf5(Path(path)) as file:
+    with open_file(Path(path)) as file:
         return "Header" in file and attribute in file["Header"].attrs
 
 
@@ -119,7 +103,7 @@ def find_files(paths: Sequence[str | os.PathLike[str]], kind: FileKind) -> list[
     if len(given) == 1 and given[0].is_dir():
         given = _files_in(given[0], kind)
     first = given[0]
-    with open_hdf5(first) as file:
+    with open_file(first) as file:
         header = attributes_of(file["Header"])
     count = int(header.get(kind.files_attribute, 1))
     if header.get("Virtual") == 1:
@@ -140,7 +124,7 @@ def _is_virtual(path: Path, part: Path) -> bool:
     """Return whether a file is the virtual file of SWIFT with this first part."""
     if _path_of_part(path, 0).resolve() != part.resolve():
         return False
-    with open_hdf5(path) as file:
+    with open_file(path) as file:
         return "Header" in file and attributes_of(file["Header"]).get("Virtual") == 1
 
 
@@ -178,7 +162,7 @@ def _numbered(path: Path, count: int | None, kind: FileKind) -> list[Path]:
     """Return all parts of a snapshot; their number is that of the first part by default."""
     first = _path_of_part(path, 0)
     if count is None and first.exists():
-        with open_hdf5(first) as file:
+        with open_file(first) as file:
             count = int(attributes_of(file["Header"]).get(kind.files_attribute, 1))
     parts = [_path_of_part(path, number) for number in range(count or 1)]
     missing = [part for part in parts if not part.is_file()]
@@ -246,7 +230,7 @@ def other_datasets(path: Path, groups: Collection[str]) -> list[str]:
     The names of columns of SWIFT are not among them: they are read.
     """
     found: list[str] = []
-    with open_hdf5(path) as file:
+    with open_file(path) as file:
         for name, node in own_nodes(file):
             if hasattr(node, "dtype"):
                 found.append(name)
@@ -273,7 +257,7 @@ def collect_datasets(paths: Sequence[Path], group: str, counts: Sequence[int]) -
     known: dict[str, dict[str, Any]] = {}
     parts = [(path, count) for path, count in zip(paths, counts, strict=True) if count]
     for number, (path, count) in enumerate(parts):
-        with open_hdf5(path) as file:
+        with open_file(path) as file:
             nodes = datasets_of(file[group])
             for name, node in nodes.items():
                 if node.shape[:1] != (count,):
@@ -368,6 +352,6 @@ class Reader:
 
 def read_rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:
     """Return the rows `start` to `stop` of a dataset in a file, in native byte order."""
-    with open_hdf5(path) as file:
+    with open_file(path) as file:
         values: np.ndarray = file[name][start:stop]
     return values.astype(values.dtype.newbyteorder("="), copy=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
-from ambar._util.foreign_files import examined_hdf5, is_hdf5
+from ambar._util.hdf5_files import is_hdf5, open_hdf5
 from ambar._util.optional import require
 
 BP_SUFFIXES = (".bp", ".bp4", ".bp5")
@@ -119,7 +119,7 @@ def _is_file(path: Path, *, if_damaged: bool | None = None) -> bool:
 def _has_attribute(path: Path) -> bool:
     if find_spec("h5py") is None:
         return False  # other kinds of HDF5 may be readable without it
-    with examined_hdf5(path) as file:
+    with open_hdf5(path) as file:
         return "openPMD" in file.attrs
 
 

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ambar._util.foreign_files import VTK, examined_hdf5, kind_of_file
+from ambar._util.foreign_files import VTK, kind_of_file
+from ambar._util.hdf5_files import open_hdf5
 from ambar.mesh.vtk.meshio_objects import pyvista
 
 STORES = (".ambar", ".zarr")
@@ -50,7 +51,7 @@ def _has_mesh_in_hdf5(path: Path) -> bool:
     h5py = import_module("h5py")
     if not h5py.is_hdf5(path):
         return False
-    with examined_hdf5(path) as file:
+    with open_hdf5(path) as file:
         return any(name in file for name in _MESHES_IN_HDF5)
 
 
