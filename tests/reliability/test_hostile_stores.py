@@ -246,6 +246,10 @@ def test_plotfiles_whose_expansion_factor_is_0_have_an_infinite_redshift(aexp: f
         {"H0": 0},
         {"time": 10**400},
         {"root": (0, 1, 1)},
+        {"boxlen": 0.0},
+        {"unit_l": 0.0},
+        {"unit_d": -1.0},
+        {"unit_t": math.inf},
     ],
 )
 def test_run_information_that_gives_no_age_is_refused(changed: dict[str, Any]) -> None:

@@ -237,3 +237,11 @@ def test_units_of_codes_have_names() -> None:
     assert web.with_units("cgs").info.units.unit_v == 1
     with pytest.raises(ValueError, match=r"'nyx'; did you mean 'Nyx'\?"):
         web.with_units("nyx")
+
+
+@pytest.mark.parametrize("changed", [{"unit_l": 0.0}, {"unit_d": -1.0}, {"unit_t": math.nan}])
+def test_factors_that_are_not_positive_are_refused(changed: dict[str, float]) -> None:
+    """They gave ZeroDivisionError when a value was converted."""
+    name, value = next(iter(changed.items()))
+    with pytest.raises(ambar.InvalidError, match=f"invalid {name}: {value}; expected a finite"):
+        ambar.Units(*({"unit_l": 1.0, "unit_d": 1.0, "unit_t": 1.0} | changed).values())

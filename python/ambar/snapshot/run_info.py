@@ -29,7 +29,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "tuple[bool, ...]": tuple,
     "tuple[int, ...]": tuple,
 }
-_LARGEST = 2**63
+_NUMBERS_BELOW = 2**63
+"""Numbers in the information of a run are smaller: the extension module has integers of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -148,16 +149,23 @@ class RamsesInfo(Summary):
         """Raise ValueError for numbers with which factors and times cannot be calculated."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if type(value) is int and abs(value) > _LARGEST:
+            if type(value) is int and abs(value) > _NUMBERS_BELOW:
                 raise _core.InvalidError(
                     f"invalid {field.name} in the run information: {value!s:.40}; expected a "
                     "number below 2^63"
                 )
-        if not all(isinstance(cells, int) and 0 < cells < _LARGEST for cells in self.root):
+        for name in ("boxlen", "unit_l", "unit_d", "unit_t"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise _core.InvalidError(
+                    f"invalid {name} in the run information: {getattr(self, name)}; expected a "
+                    "finite number > 0"
+                )
+        if not all(isinstance(cells, int) and 0 < cells < _NUMBERS_BELOW for cells in self.root):
             raise _core.InvalidError(
                 f"invalid root in the run information: {self.root!r:.80}; expected integers > 0"
             )
-        if self.cosmological and not (0 < self.aexp < _LARGEST and 0 < self.H0 < _LARGEST):
+        is_cosmology = 0 < self.aexp < _NUMBERS_BELOW and 0 < self.H0 < _NUMBERS_BELOW
+        if self.cosmological and not is_cosmology:
             raise _core.InvalidError(
                 f"invalid aexp {self.aexp} or H0 {self.H0} in the run information; expected "
                 "numbers > 0 in a cosmological run"

@@ -88,6 +88,11 @@ class Units:
         Whether the run is cosmological. Its birth times are conformal times, or, with
         ``use_proper_time`` or radiative transfer, proper times in units of 1/H0.
 
+    Raises
+    ------
+    ValueError
+        If a factor is zero, negative or not finite.
+
     Examples
     --------
     >>> units = ambar.Units(unit_l=3.08567758128e21, unit_d=1e-24, unit_t=3.15576e13)
@@ -106,6 +111,14 @@ class Units:
     """Units of fields that are not in code units; a text where it is not a known unit."""
     _run_time: float | None = field(default=None, init=False, repr=False)
     """One unit of the time of the run in s, as in Nyx; None if it is `unit_t`."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for factors that are zero, negative or not finite."""
+        for name in ("unit_l", "unit_d", "unit_t"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise _core.InvalidError(
+                    f"invalid {name}: {getattr(self, name)}; expected a finite number > 0"
+                )
 
     def _of_universe(self, cosmology: Cosmology | None) -> Units:
         """Return these units with the expansion that converts birth times."""
