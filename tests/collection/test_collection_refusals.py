@@ -152,3 +152,19 @@ def test_the_order_of_variables_makes_no_family(tmp_path: Path) -> None:
     profiles = ambar.open_collection(path)
     assert len(profiles.families) == 1
     xr.testing.assert_identical(profiles.load("d0"), profiles.load("d1"))
+
+
+@pytest.mark.parametrize("threads", [-1, 0])
+def test_numbers_of_threads_are_checked_before_values_are_read(
+    threads: int, tmp_path: Path
+) -> None:
+    """They were ignored until values were read, and by exports."""
+    path = tmp_path / "x.ambar"
+    with ambar.open_collection(path, "w-") as collection:
+        collection.add("a", {"v": ("x", np.arange(3.0))})
+    expected = pytest.raises(ambar.InvalidError, match=r"threads: .*; expected an integer from 1")
+    with expected:
+        ambar.open_collection(path, threads=threads)
+    with expected:
+        ambar.export(path, tmp_path / "out", threads=threads)
+    assert not (tmp_path / "out").exists()

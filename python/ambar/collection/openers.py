@@ -106,6 +106,7 @@ def open_collection(
     (2, 2)
     """
     check_mode(mode, OpenMode)
+    _core.check_threads(threads)
     given: dict[str, Any] = {
         "ragged": None if ragged is None else list(ragged),
         "encoding": encoding,

@@ -416,6 +416,7 @@ def export(
     """
     start = time.perf_counter()
     check_mode(mode, Literal["w-", "w"])
+    _core.check_threads(threads)
     refuse_empty("store", store)
     refuse_empty("target", target)
     refuse_url(target)
