@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
+import ambar
 from ambar._util import output_files as scratch
-from ambar._util.output_files import full_disk_named, published
+from ambar._util.output_files import errors_of_target, published
+from tests.helpers.sample_outputs import output
 
 
 def _make(path: Path, kind: str) -> None:
@@ -137,7 +141,7 @@ def test_a_full_disk_is_named_by_the_target(tmp_path: Path) -> None:
     """The error named a private scratch file, or none."""
     target = tmp_path / "x.ambar"
     full = OSError(errno.ENOSPC, "No space left on device", "/scratch/.ambar-1/x")
-    with pytest.raises(OSError, match="; free some") as found, full_disk_named(target):
+    with pytest.raises(OSError, match="; free some") as found, errors_of_target(target):
         raise full
     assert found.value.filename == str(target)
     assert "scratch" not in str(found.value.strerror)
@@ -174,3 +178,33 @@ def test_the_folder_around_a_target_must_be_writable(
     with expected as found, published(tmp_path / "x"):
         raise AssertionError
     assert found.value.filename == str(tmp_path)
+
+
+@pytest.fixture
+def read_only() -> Iterator[Path]:
+    """Yield a folder that this process cannot write to, also if it is run by root."""
+    folder = Path(mkdtemp())
+    folder.chmod(0o555)
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    yield folder
+    os.seteuid(user)
+    folder.rmdir()
+
+
+@pytest.mark.parametrize("directory", [False, True])
+def test_a_folder_that_is_not_writable_is_named(read_only: Path, directory: bool) -> None:
+    """The message had the name of a temporary file."""
+    with pytest.raises(PermissionError, match="expected a writable folder; change") as found:
+        ambar.create(read_only / "x.ambar", directory=directory)
+    assert found.value.filename == str(read_only)
+    with pytest.raises(PermissionError, match="expected a writable folder; change") as found:
+        ambar.convert(output("sedov"), read_only / "x.ambar", components="hydro", max_level=3)
+    assert found.value.filename == str(read_only)
+
+
+def test_other_errors_of_permissions_are_raised_unchanged(tmp_path: Path) -> None:
+    raised = PermissionError(errno.EACCES, "denied", str(tmp_path / ".y.ambar.ambar-new"))
+    with pytest.raises(PermissionError) as found, errors_of_target(tmp_path / "x.ambar"):
+        raise raised
+    assert found.value is raised

@@ -19,6 +19,8 @@ _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """Error numbers of moving a file or folder to a name that is not free."""
 _MOUNTED = (errno.EBUSY,)
 """Error numbers of moving a file or folder to a mount point."""
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Error numbers of creating a file in a folder that is not writable."""
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 """Error numbers of making a hard link where the file system has none, or no more of them."""
 
@@ -75,9 +77,15 @@ def _scratch_beside(target: Path) -> TemporaryDirectory[str]:
     folder = target.absolute().parent
     try:
         return TemporaryDirectory(prefix=".ambar-", dir=folder)
-    except PermissionError as error:
-        what = "expected a writable folder; change its permissions, or choose another folder"
-        raise PermissionError(error.errno, what, os.fspath(folder)) from error
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        raise _not_writable(error, folder) from error
+
+
+def _not_writable(error: OSError, folder: Path) -> OSError:
+    what = "expected a writable folder; change its permissions, or choose another folder"
+    return OSError(error.errno, what, os.fspath(folder))
 
 
 def _mount_point(target: Path) -> _core.InvalidError:
@@ -241,15 +249,23 @@ def write_error(error: OSError, place: Path) -> OSError:
 
 
 @contextmanager
-def full_disk_named(target: Any) -> Iterator[None]:
-    """Name `target`, if it is a path, in errors of a full disk: in place of a scratch file."""
+def errors_of_target(target: Any) -> Iterator[None]:
+    """Name `target`, if it is a path, in errors about the scratch files of its writer.
+
+    That is the error of a full disk; and of a folder that is not writable, which is then named.
+    """
     try:
         yield
     except OSError as error:
-        is_path = isinstance(target, str | os.PathLike)
-        if error.errno != errno.ENOSPC or not is_path or _ADVICE in str(error):
+        if not isinstance(target, str | os.PathLike):
             raise
-        raise write_error(error, Path(target)) from error
+        place = Path(target)
+        if error.errno == errno.ENOSPC and _ADVICE not in str(error):
+            raise write_error(error, place) from error
+        scratch = Path(os.fspath(error.filename or "")).name
+        if error.errno in _NOT_WRITABLE and scratch.startswith(f".{place.name}.ambar-"):
+            raise _not_writable(error, place.absolute().parent) from error
+        raise
 
 
 class _Output(io.FileIO):

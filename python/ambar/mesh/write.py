@@ -16,7 +16,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import check_mode
-from ambar._util.output_files import full_disk_named
+from ambar._util.output_files import errors_of_target
 from ambar.mesh.storage.packs import join_streams
 from ambar.mesh.storage.references import references_in
 from ambar.mesh.storage.temporal_deltas import Deduplicator
@@ -109,7 +109,7 @@ def write_mesh(
     check_mode(mode, Literal["w-", "w"])
     fsync = fsync and isinstance(path, (str, os.PathLike))  # not for a temporary file
     with (
-        full_disk_named(path),
+        errors_of_target(path),
         _path_of(path) as file,
         create(
             file,

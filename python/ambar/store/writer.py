@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.commit_context import CommitContext
+from ambar._util.output_files import errors_of_target
 from ambar.store.dtypes import describe, to_bytes, to_core, unmasked
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.locations import store_at
@@ -591,15 +592,16 @@ def create(
     check_url(path, mode, storage_options)
     how = core_mode(path, mode, storage_options)
     try:
-        core = _core.Writer(
-            os.fspath(path),
-            how,
-            directory=directory and how != "append",
-            durability=durability(fsync),
-            profile=profile,
-            threads=threads,
-            storage_options=core_options(storage_options) or {},
-        )
+        with errors_of_target(path):
+            core = _core.Writer(
+                os.fspath(path),
+                how,
+                directory=directory and how != "append",
+                durability=durability(fsync),
+                profile=profile,
+                threads=threads,
+                storage_options=core_options(storage_options) or {},
+            )
     except FileExistsError as error:
         if mode == "a" and store_at(path, storage_options):  # another process created it since
             return create(
