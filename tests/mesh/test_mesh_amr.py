@@ -235,3 +235,19 @@ def test_cells_whose_indices_vtk_does_not_have_are_refused(tmp_path: Path) -> No
     amrex_plotfiles.write_plotfile(tmp_path / "plt", boxes, domain=(far + 4, 4, 4))
     with pytest.raises(ambar.UnsupportedError, match=f"level 0 have indices from 0 to {far + 4}"):
         ambar.open_snapshot(tmp_path / "plt").amr.to_vtk()
+
+
+def test_the_cells_of_a_tree_are_read_with_the_given_threads(
+    gravpart: ambar.Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were read with all cores."""
+    given: list[int | None] = []
+    amr, read = gravpart.amr, type(gravpart.amr).read
+
+    def observed(self: ambar.Amr, *args: Any, **options: Any) -> Any:
+        given.append(options["threads"])
+        return read(self, *args, **options)
+
+    monkeypatch.setattr(type(amr), "read", observed)
+    amr.to_vtk("density", threads=1)
+    assert given == [1, 1]

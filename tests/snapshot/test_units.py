@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -244,4 +245,4 @@ def test_factors_that_are_not_positive_are_refused(changed: dict[str, float]) ->
     """They gave ZeroDivisionError when a value was converted."""
     name, value = next(iter(changed.items()))
     with pytest.raises(ambar.InvalidError, match=f"invalid {name}: {value}; expected a finite"):
-        ambar.Units(*({"unit_l": 1.0, "unit_d": 1.0, "unit_t": 1.0} | changed).values())
+        dataclasses.replace(ambar.Units(1.0, 1.0, 1.0), **{name: value})  # type: ignore[arg-type]

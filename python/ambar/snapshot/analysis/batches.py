@@ -6,7 +6,6 @@ do not depend on the number of threads.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from ambar._core import InvalidError, check_threads
+from ambar._core import InvalidError, check_threads, default_threads
 from ambar.snapshot.regions import CUTS, Cut, Levels, Region, checked_levels
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def each_block(
     block_rows
         Maximum number of rows of a block.
     """
-    threads = selection.threads or os.cpu_count() or 1
+    threads = selection.threads or default_threads()
     if threads == 1:
         for chunks, arrays in each_batch(rows, names, selection):
             for start, block in _blocks(arrays, block_rows):

@@ -41,7 +41,10 @@ class Level:
 
 
 def levels_of(
-    amr: Amr, levels: tuple[int, int] | None = None, region: Box | None = None
+    amr: Amr,
+    levels: tuple[int, int] | None = None,
+    region: Box | None = None,
+    threads: int | None = None,
 ) -> list[Level]:
     """Return the levels of a hierarchy, the coarsest first; fields are read on demand.
 
@@ -55,6 +58,8 @@ def levels_of(
         refined cells only.
     region
         A `Box`: the cells in it, rounded outward to cells of the lowest level.
+    threads
+        The number of threads that read the cells of a tree; all cores by default.
 
     Raises
     ------
@@ -75,7 +80,7 @@ def levels_of(
     ends = _cell_range_of(amr, chosen[0], region)
     if amr.layout == "patches":
         return _of_patches(amr, chosen, ends)
-    return _of_tree(amr, chosen, ends)
+    return _of_tree(amr, chosen, ends, threads)
 
 
 def _numbers(amr: Amr) -> list[int]:
@@ -197,7 +202,10 @@ class _Cells:
 
 
 def _of_tree(
-    amr: Amr, numbers: Sequence[int], ends: tuple[np.ndarray, np.ndarray] | None
+    amr: Amr,
+    numbers: Sequence[int],
+    ends: tuple[np.ndarray, np.ndarray] | None,
+    threads: int | None,
 ) -> list[Level]:
     within = None
     if ends is not None:
@@ -207,9 +215,9 @@ def _of_tree(
     # Finer levels are read too: they are averaged.
     all_levels = (numbers[0], amr.levels[1])
     names = [f"i{axis}" for axis in AXES[: amr.ndim]]
-    leaves = amr.read(["level", *names], region=within, levels=all_levels)
+    leaves = amr.read(["level", *names], region=within, levels=all_levels, threads=threads)
     cells = _cells(leaves["level"], np.stack([leaves[name] for name in names], axis=1), all_levels)
-    values = _TreeValues(amr, within, all_levels, cells)
+    values = _TreeValues(amr, within, all_levels, cells, threads)
     return [values.level(number, last=number == numbers[-1]) for number in numbers]
 
 
@@ -266,12 +274,18 @@ class _TreeValues:
     """The values of the cells of a tree on all levels; each field is computed once."""
 
     def __init__(
-        self, amr: Amr, within: Box | None, levels: tuple[int, int], cells: dict[int, _Cells]
+        self,
+        amr: Amr,
+        within: Box | None,
+        levels: tuple[int, int],
+        cells: dict[int, _Cells],
+        threads: int | None,
     ) -> None:
         self._amr = amr
         self._region = within
         self._levels = levels
         self._cells = cells
+        self._threads = threads
         self._known: dict[str, dict[int, np.ndarray]] = {}
 
     def level(self, number: int, *, last: bool) -> Level:
@@ -292,7 +306,9 @@ class _TreeValues:
     def _values(self, field: str) -> dict[int, np.ndarray]:
         """Return the values of a field on each level, box by box."""
         if field not in self._known:
-            leaves = self._amr.read([field], region=self._region, levels=self._levels)[field]
+            leaves = self._amr.read(
+                [field], region=self._region, levels=self._levels, threads=self._threads
+            )[field]
             finer = np.empty(0, leaves.dtype)
             known = {}
             for number, cells in self._cells.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -44,7 +43,8 @@ def overlapping_amr(
         raise _core.UnsupportedError(
             "VTK has no AMR data of one dimension; read the cells as a table with amr.read()"
         )
-    found = levels_of(amr, levels, region)
+    _core.check_threads(threads)
+    found = levels_of(amr, levels, region, threads)
     if not any(len(level.boxes) for level in found):
         raise _core.NotFoundError(
             f"no cells of levels {levels} in {region}; use other levels or a larger region"
@@ -117,16 +117,15 @@ def _names(amr: Amr, fields: Sequence[str] | str | None) -> list[str]:
 
 def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> list[Any]:
     """Return the boxes of a level as VTK grids with fields."""
-    _core.check_threads(threads)
     for name in names if amr.layout == "tree" and len(level.boxes) else ():
-        level.read(name, 0)  # reads the field with all threads, for all levels
+        level.read(name, 0)  # reads the field for all levels
 
     def made(index: int) -> Any:
         return _grid(amr, level, index, {name: level.read(name, index) for name in names})
 
     if amr.layout == "tree":
         return [made(index) for index in range(len(level.boxes))]
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(threads or _core.default_threads()) as pool:
         values = pool.map(
             lambda index: {name: level.read(name, index) for name in names}, range(len(level.boxes))
         )
