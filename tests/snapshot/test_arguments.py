@@ -135,12 +135,14 @@ def test_levels_without_cells_are_not_converted(tmp_path: Path) -> None:
     assert not target.exists()
 
 
-@pytest.mark.parametrize("levels", [(0, 300), (-3, -1), (2**70, 2**71)])
+@pytest.mark.parametrize("levels", [(0, 300), (-3, -1), (2**70, 2**71), (6, 4)])
 def test_levels_that_cannot_exist(levels: tuple[int, int], tmp_path: Path) -> None:
     """An OverflowError, and a fault of ambar on the command line."""
     snapshot = ambar.open_snapshot(output("gravpart"))
     with pytest.raises(ambar.InvalidError, match=r"invalid levels: .* from 0 to 255"):
         snapshot.amr.read("density", levels=levels)
+    with pytest.raises(ambar.InvalidError, match=r"invalid levels: .* from 0 to 255"):
+        snapshot.load(levels=levels)
     with pytest.raises(ambar.InvalidError, match=r"invalid levels: .* from 0 to 255"):
         ambar.convert(output("gravpart"), tmp_path / "x.ambar", levels=levels)
     with pytest.raises(ambar.InvalidError, match=r"invalid max_level: .* from 0 to 255"):

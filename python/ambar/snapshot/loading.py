@@ -140,11 +140,7 @@ class LoadRequest:
 
     def __post_init__(self) -> None:
         """Raise ValueError or TypeError for invalid levels."""
-        low, high = checked_levels(self.levels) or (0, 0)
-        if low > high:
-            raise _core.InvalidError(
-                f"invalid levels: {self.levels}; expected (lowest, highest) from 0 to 255"
-            )
+        checked_levels(self.levels)
         check_max_level(self.max_level)
 
     def code_region(self, info: RunInfo) -> _core.Region | None:

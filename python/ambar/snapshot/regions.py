@@ -61,7 +61,7 @@ def checked_levels(levels: Levels | None) -> Levels | None:
     """Return levels unchanged.
 
     Raises TypeError if they are not a tuple of two integers, ValueError for numbers that no level
-    has.
+    has, and if the highest level is the first one.
     """
     if levels is None:
         return None
@@ -71,9 +71,10 @@ def checked_levels(levels: Levels | None) -> Levels | None:
         raise TypeError(
             f"expected levels=(lowest, highest), such as (5, 5) for level 5 alone; found {levels!r}"
         ) from None
-    if low < 0 or high > MAX_LEVEL:
+    if not 0 <= low <= high <= MAX_LEVEL:
         raise InvalidError(
-            f"invalid levels: {levels}; expected (lowest, highest) from 0 to {MAX_LEVEL}"
+            f"invalid levels: {levels}; expected (lowest, highest) from 0 to {MAX_LEVEL}, the "
+            "lowest first"
         )
     return low, high
 

@@ -59,7 +59,7 @@ class PatchPart:
     Raises
     ------
     ValueError
-        If the levels are not in order, or no cell is selected.
+        If no cell is selected.
     UnsupportedError
         If boxes of the lowest level do not consist of whole cells of all coarser levels.
     """
@@ -78,10 +78,6 @@ class PatchPart:
         self._lower = np.array(own["lower"], float)
         self._upper = np.array(own["upper"], float)
         lowest, highest = levels or (0, len(own["levels"]) - 1)
-        if not 0 <= lowest <= highest:
-            raise _core.InvalidError(
-                f"invalid levels: {lowest} to {highest}; expected the coarsest first, from 0"
-            )
         source = [
             _level(boxes, level) for boxes, level in zip(values.boxes, own["levels"], strict=True)
         ]
