@@ -13,6 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.optional import require
+from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.figures.colors import (
     DIVERGING,
@@ -111,7 +112,7 @@ class _Drawing:
         """The label of the colour bar."""
         return (self.name or "").replace("_", " ")
 
-    @property
+    @cached_property
     def points(self) -> np.ndarray:
         """The finite points of all that is drawn: float64 (points, 3)."""
         parts = [part.points for part in (self.shape, *self.outlines) if part.n_points]
@@ -400,10 +401,10 @@ def _view(drawn: _Drawing, request: MeshPlot, scale: ColorScale | None = None) -
     if len(flat) == 1:
         x, y = (axis for axis in range(3) if axis not in flat)
         extent = (*bounds[x].tolist(), *bounds[y].tolist())
-        pixels = _render(drawn, points, scale, (x, y, flat[0]))
+        pixels = _render(drawn, scale, (x, y, flat[0]))
         bar |= {"x_label": "xyz"[x], "y_label": "xyz"[y]}
         return ViewPanel(pixels=pixels, extent=extent, **bar)
-    return ViewPanel(pixels=_render(drawn, points, scale, None), **bar)
+    return ViewPanel(pixels=_render(drawn, scale, None), **bar)
 
 
 def _scale_of(drawn: Sequence[_Drawing], request: MeshPlot) -> ColorScale:
@@ -416,15 +417,12 @@ def _scale_of(drawn: Sequence[_Drawing], request: MeshPlot) -> ColorScale:
 
 
 def _render(
-    drawn: _Drawing,
-    points: np.ndarray,
-    scale: ColorScale | None,
-    plane: tuple[int, int, int] | None,
+    drawn: _Drawing, scale: ColorScale | None, plane: tuple[int, int, int] | None
 ) -> np.ndarray:
-    """Return the colours of a mesh: of one in a plane exactly its bounds, else seen from a corner.
+    """Return the pixels of a picture of a mesh: red, green and blue of shape (rows, columns, 3).
 
-    `points` are those of the drawing. `plane` has the horizontal and the vertical axis, and the one
-    that is perpendicular to them.
+    `plane` has the horizontal axis, the vertical axis and the normal of a plane mesh, whose picture
+    ends at the bounds of the mesh. Without it, the mesh is seen from a corner.
     """
     import pyvista
 
@@ -440,7 +438,7 @@ def _render(
         options = {"scalars": "drawn", "cmap": scale.colors, "clim": (0.0, 1.0)}
         options |= {"nan_color": "lightgray", "show_scalar_bar": False}
     is_box = fills_volume and not drawn.outlines
-    camera = _camera_of(shape.outline().points if is_box else points, plane)
+    camera = _camera_of(shape.outline().points if is_box else drawn.points, plane)
     scale_of_pixels = _PIXELS / max(camera.width, camera.height)
     size = [max(round(side * scale_of_pixels), 60) for side in (camera.width, camera.height)]
     # VTK warns of each display that does not exist, before it renders without one.
