@@ -13,7 +13,7 @@ from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.commit_context import CommitContext
 from ambar.parallel.collectives import Ranks, check_launched, mpi
-from ambar.store.dtypes import describe, to_core, unmasked
+from ambar.store.dtypes import as_unmasked_array, describe, to_core
 from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute, check_reserved
 from ambar.store.urls import refuse_url
@@ -230,7 +230,7 @@ class MpiWriter(CommitContext):
                 f"{path}: expected an array created since the last commit; call create_array first"
             )
         array = self._arrays[path]
-        values = unmasked(path, data)
+        values = as_unmasked_array(path, data)
         dtype, native = to_core(values)
         if dtype != array.dtype or isinstance(native, list):
             raise _core.InvalidError(

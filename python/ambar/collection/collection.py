@@ -833,7 +833,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         """
         import pandas as pd
 
-        from ambar.collection.views import empty, frame_of
+        from ambar.collection.views import empty_dataset, frame_of
 
         wanted = [variables] if isinstance(variables, str) else variables
         for variable in wanted or ():
@@ -844,7 +844,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         if not names:  # no rows, with the columns of the families that have a variable
             families = [self._families[number] for number in np.unique(self._places[:, 0])]
             frames = [
-                frame_of("", empty(family), wanted)[:0]
+                frame_of("", empty_dataset(family), wanted)[:0]
                 for family in families
                 if wanted is None or not family.columns.keys().isdisjoint(wanted)
             ]

@@ -177,7 +177,7 @@ def _copy_of(
     return dataset
 
 
-def empty(family: Family) -> xr.Dataset:
+def empty_dataset(family: Family) -> xr.Dataset:
     """Return a dataset with the variables of a family, whose dimensions have length 0."""
     variables = {
         key: xr.Variable(column.dims, np.empty((0,) * len(column.dims), dtype_of(column)))

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 import numpy.typing as npt
 
 from ambar import _core
-from ambar.store.dtypes import to_core, unmasked
+from ambar.store.dtypes import as_unmasked_array, to_core
 from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute
 from ambar.store.writer import lengths_of
@@ -237,7 +237,7 @@ class TaskWriter:
         ...
         ambar.InvalidError: ... regions begin and end at multiples of [50], ...
         """
-        values = unmasked(path, data)
+        values = as_unmasked_array(path, data)
         dtype, native = to_core(values)
         if isinstance(native, list):
             raise _core.UnsupportedError(

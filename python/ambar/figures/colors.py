@@ -26,7 +26,7 @@ _PERCENTILES = (1.0, 99.9)
 """Ends of logarithmic colours, of the positive values."""
 _LARGEST_RANGE = 1e5
 """The largest ratio of the ends of logarithmic colours."""
-_LARGEST = 1e300
+_LARGEST_END = 1e300
 """The largest number at an end: matplotlib adds and multiplies ends."""
 _SYMLOG_RANGE = 1e3
 """The ratio of the ends of symmetric logarithmic colours to the end of their linear part."""
@@ -124,7 +124,7 @@ def color_scale(
     rounding = _rounding(np.asarray(values).dtype)
     values = np.asarray(values, np.float64).ravel()
     values = values[np.isfinite(values)]
-    values = np.clip(values, -_LARGEST, _LARGEST)
+    values = np.clip(values, -_LARGEST_END, _LARGEST_END)
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if limits is None and high - low <= rounding * max(abs(low), abs(high)):
         values = values[:1]

@@ -30,7 +30,7 @@ def common_dtype(variable: str, dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
         ) from error
 
 
-def unmasked(what: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
+def as_unmasked_array(what: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return data as an array; `what` names them in messages.
 
     Raises

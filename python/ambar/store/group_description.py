@@ -7,7 +7,7 @@ from typing import Any
 
 from ambar import _core
 
-_LARGEST = 2**63
+_INTEGERS_BELOW = 2**63
 
 
 class Description:
@@ -37,14 +37,14 @@ class Description:
     def integer(self, key: str, least: int = 0) -> int:
         """Return a whole number from `least` to 2^63 - 1."""
         value = self._values.get(key)
-        if type(value) is not int or not least <= value < _LARGEST:
+        if type(value) is not int or not least <= value < _INTEGERS_BELOW:
             raise self._expected(key, f"a whole number from {least}")
         return value
 
     def integers(self, key: str) -> list[int]:
         """Return a list of whole numbers from 0 to 2^63 - 1."""
         value = self.items(key)
-        if not all(type(part) is int and 0 <= part < _LARGEST for part in value):
+        if not all(type(part) is int and 0 <= part < _INTEGERS_BELOW for part in value):
             raise self._expected(key, "a list of whole numbers from 0")
         return value
 

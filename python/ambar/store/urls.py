@@ -23,7 +23,7 @@ def is_object(place: str | os.PathLike[str]) -> bool:
 
 
 def refuse_empty(argument: str, *places: object) -> None:
-    """Raise ValueError for an empty path, which pathlib takes for the current folder."""
+    """Raise ValueError for an empty path, which pathlib interprets as the current folder."""
     for place in places:
         if isinstance(place, (str, os.PathLike)) and not os.fspath(place):
             from ambar import _core

@@ -17,7 +17,7 @@ from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.commit_context import CommitContext
 from ambar._util.output_files import errors_of_target
-from ambar.store.dtypes import describe, to_bytes, to_core, unmasked
+from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.locations import store_at
 from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
@@ -35,8 +35,8 @@ class Hints(TypedDict, total=False):
     has_corners: bool
 
 
-_LARGEST = 2**63
-"""Lengths are smaller."""
+_LENGTHS_BELOW = 2**63
+"""Lengths are smaller: the format has integers of 64 bits with a sign."""
 _HINTS: dict[Layout, Hints] = {
     "grid": {"is_grid": True},
     "whole": {"is_read_whole": True},
@@ -71,7 +71,7 @@ def lengths_of(path: str, name: str, values: object) -> tuple[int, ...]:
         lengths = tuple(operator.index(value) for value in cast("Sequence[int]", values))
     except TypeError:
         lengths = (-1,)
-    if not all(0 <= length < _LARGEST for length in lengths):
+    if not all(0 <= length < _LENGTHS_BELOW for length in lengths):
         raise _core.InvalidError(
             f"{path}: invalid {name}: {values!r:.80}; expected a sequence of integers >= 0, one "
             "for each dimension"
@@ -323,7 +323,7 @@ class Writer(CommitContext):
                     f"shape={shape!r} and dtype={dtype!r}; leave them out"
                 )
             hints = Hints() if layout is None else _HINTS[layout]
-            write_array(self, path, unmasked(path, data), options, **hints)
+            write_array(self, path, as_unmasked_array(path, data), options, **hints)
         elif shape is None or dtype is None:
             raise _core.InvalidError(
                 f"{path}: expected data, or shape and dtype, found shape={shape!r} and "
@@ -373,7 +373,7 @@ class Writer(CommitContext):
         array([[0., 0., 1., 2.],
                [0., 0., 3., 4.]])
         """
-        values = unmasked(path, data)
+        values = as_unmasked_array(path, data)
         dtype, native = to_core(values)
         check_range(path, values, self._limits.get(absolute(path)))
         first = lengths_of(path, "start", start)
@@ -404,7 +404,7 @@ class Writer(CommitContext):
         >>> ambar.open_store("fields.ambar")["run/time"].shape
         (12,)
         """
-        pieces = [unmasked(path, piece) for piece in data]
+        pieces = [as_unmasked_array(path, piece) for piece in data]
         if not pieces:
             return
         for piece in pieces:

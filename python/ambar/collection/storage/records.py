@@ -19,7 +19,7 @@ from ambar.collection.storage.encodings import (
     encode_strings,
     encode_times,
 )
-from ambar.store.dtypes import unmasked
+from ambar.store.dtypes import as_unmasked_array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -190,9 +190,9 @@ def _of_mapping(name: str, key: str, value: Any) -> Variable:
         dims, values = value[:2]
         dims = (dims,) if isinstance(dims, str) else tuple(map(str, dims))
         attributes = value[2] if len(value) > 2 else {}
-        values = unmasked(f"dataset {name!r}: {key}", values)
+        values = as_unmasked_array(f"dataset {name!r}: {key}", values)
     else:
-        values = unmasked(f"dataset {name!r}: {key}", value)
+        values = as_unmasked_array(f"dataset {name!r}: {key}", value)
         dims = tuple(f"dim_{axis}" for axis in range(values.ndim))
     return variable_of((name, key), dims, values, attributes, dims == (key,))
 

@@ -15,7 +15,7 @@ SCALAR = "(scalar)"
 VECTORS = ("axisLabels", "gridSpacing", "gridGlobalOffset", "position", "unitDimension")
 """Attributes of openPMD that are lists, also of one value."""
 _CONSTANT = ("shape", "value")
-_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_FLOATS_BY_NAME = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
 _NAMED = {
     (1, 1, -3, -1): "V/m",
@@ -84,7 +84,7 @@ def decoded(value: Any, dtype: np.dtype[Any]) -> Any:
         return complex(*(decoded(one, np.dtype("f8")) for one in value))
     if isinstance(value, list):
         return [decoded(one, dtype) for one in value]
-    return _SPECIAL.get(value, value) if dtype.kind == "f" else value
+    return _FLOATS_BY_NAME.get(value, value) if dtype.kind == "f" else value
 
 
 def _encoded(name: str, dtype: np.dtype[Any], value: Any) -> list[Any]:

@@ -37,7 +37,7 @@ from ambar.mesh.vtk.fields import (
 from ambar.mesh.vtk.pyvista_wrapping import pyvista_types
 from ambar.mesh.vtk.reordering import describe_order, reorder_cells
 
-_LARGEST = 2**31 - 2
+_LARGEST_INT_OF_VTK = 2**31 - 2
 _REORDERED = ("PolyData", "UnstructuredGrid")
 
 
@@ -147,7 +147,7 @@ def restore_object(mesh: Any, described: Description, reader: ArrayReader) -> No
 def integers(value: Any, count: int, reader: ArrayReader, what: str) -> list[int]:
     """Return a list of `count` integers that fit into VTK's int; else raise CorruptError."""
     is_list = isinstance(value, list) and len(value) == count
-    if not is_list or not all(type(n) is int and abs(n) <= _LARGEST for n in value):
+    if not is_list or not all(type(n) is int and abs(n) <= _LARGEST_INT_OF_VTK for n in value):
         raise reader.damaged(f"{what} is {value!r:.80}, not {count} integers")
     return list(value)
 
