@@ -180,3 +180,38 @@ def test_names_of_other_objects_and_methods() -> None:
         snapshot.amr.read("density", region=ball)
     with pytest.raises(TypeError, match='write units="nH"'):
         snapshot.amr.profile("radius", "density", unit="nH")  # type: ignore[call-arg]
+
+
+def test_strings_that_are_not_unicode_are_refused(tmp_path: Path) -> None:
+    """They were UnicodeEncodeErrors, and TypeErrors of the extension module."""
+    bad, path = "v\udc80", tmp_path / "x.ambar"
+    expected = pytest.raises(ambar.InvalidError, match=r"'v\\udc80.*found a lone surrogate; remove")
+    with ambar.create(path) as writer:
+        assert bad not in writer
+        for refused in (
+            lambda: writer.create_array(bad, [1.0]),
+            lambda: writer.create_array("x", [1.0], dims=[bad]),
+            lambda: writer.create_array("x", [1.0], error_bound=bad),
+            lambda: writer.create_group(bad),
+            lambda: writer.commit(bad),
+        ):
+            with expected:
+                refused()
+    assert bad not in ambar.open_store(path)
+    with expected:
+        ambar.open_store(path)[bad]
+    with expected:
+        ambar.tag(path, bad)
+    source, target = output("gravpart"), tmp_path / "run.ambar"
+    for name in ("components", "error_bound", "profile"):
+        options: Any = {name: bad}
+        with pytest.raises(ambar.InvalidError, match=f"invalid {name}: .* a lone surrogate"):
+            ambar.convert(source, target, **options)
+    with expected:
+        ambar.open_snapshot(source).amr.read("density", where=f"{bad} > 1")
+    with ambar.open_collection(tmp_path / "c.ambar", "w-") as collection:
+        with expected:
+            collection.add("a", {"v": (bad, [1.0])})
+        collection.add("a", {"v": ("z", [1.0])})
+    with expected:
+        ambar.open_collection(tmp_path / "c.ambar").read("v", f"{bad} > 1")

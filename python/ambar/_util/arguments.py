@@ -1,4 +1,4 @@
-"""Checks of arguments: names, modes of writing as in h5py and zarr-python, and positions."""
+"""Checks of arguments: names, modes of writing as in h5py and zarr-python, positions, strings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast, get_args
+
+from ambar import _core
 
 WriteMode = Literal["w-", "w", "a"]
 OpenMode = Literal["r", "w-", "w", "a"]
@@ -123,3 +125,31 @@ def checked_position(index: object, count: int, owner: str, item: str, hint: str
             else f"{owner}: no {item} {number}: it has no {item}s"
         )
     return number % count
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string has no lone surrogates, as names of files that are not UTF-8 have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_unicode(what: str, value: object) -> None:
+    """Raise ValueError if a string, or one in a list or mapping, has a lone surrogate.
+
+    `what` is the argument, for the message. Objects of other types are not checked.
+    """
+    if isinstance(value, str):
+        if not is_unicode(value):
+            raise _core.InvalidError(
+                f"invalid {what}: {value!r:.80}; expected a Unicode string, found a lone "
+                "surrogate; remove it"
+            )
+    elif isinstance(value, Mapping):
+        for item in value.items():
+            check_unicode(what, item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            check_unicode(what, item)

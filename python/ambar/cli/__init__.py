@@ -124,6 +124,8 @@ def _message(error: Exception) -> str:
 
     if isinstance(error, InvalidOptionError):
         return error.message(option_name)
+    if isinstance(error, UnicodeEncodeError):
+        return f"expected Unicode strings, found {error.object!r:.80}; write it in UTF-8"
     if not isinstance(error, OSError) or error.filename is None:
         return with_option_names(str(error))
     found = with_option_names(error.strerror or "")
@@ -142,6 +144,7 @@ def _code(error: Exception) -> Exit | None:
         (FileNotFoundError, Exit.NOT_FOUND),
         (_core.InvalidError, Exit.USAGE),
         (PositionError, Exit.USAGE),
+        (UnicodeEncodeError, Exit.USAGE),  # arguments that are not UTF-8
         (_core.AmbarError, Exit.REFUSED),
         (OSError, Exit.REFUSED),
         (ImportError, Exit.REFUSED),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from ambar import _core
-from ambar._util.arguments import WriteMode
+from ambar._util.arguments import WriteMode, check_unicode
 from ambar._util.progress import Progress
 from ambar._util.text import change, plural, size
 from ambar.store.copies.merging import OnConflict
@@ -360,6 +360,10 @@ class InvalidOptionError(_core.InvalidError):
 Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest, ViewRequest)
 
 
+_NAMES = ("components", "datasets", "error_bound", "fields", "profile", "ragged")
+"""Options with names, which are Unicode; paths need not be."""
+
+
 def build(
     cls: type[Request],
     kind: str,
@@ -395,6 +399,9 @@ def build(
             later = getattr(cls, "store_options", ())
             listed = [*also, *known]
             raise InvalidOptionError(os.fspath(where), option, kind, listed, list(common), later)
+    for option, value in {**common, **options}.items():
+        if option in _NAMES:
+            check_unicode(option, value)
     return cls(**common, **options)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
+from ambar._util.arguments import check_unicode
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.snapshot.field_names import ALIASES, BIRTH_TIMES, quantity_of, without_component
@@ -724,6 +725,7 @@ def parse_where(
         return None
     if not isinstance(where, str):
         raise TypeError(f"expected a condition such as 'rho > 1', found {where!r:.80}")
+    check_unicode("where", where)
     condition = _core.Condition(where)
     condition = _with_columns(where, condition, name_of, units)
     if not condition.units:

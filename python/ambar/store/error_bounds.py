@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar._util.arguments import check_unicode
 
 ErrorBound: TypeAlias = float | str | Mapping[str, float | str]
 
@@ -37,6 +38,7 @@ def listed_bounds(error_bound: ErrorBound | None) -> list[tuple[str, str]]:
 def as_text(bound: float | str) -> str:
     """Return a single bound as a string."""
     if isinstance(bound, str):
+        check_unicode("error bound", bound)
         return bound
     if isinstance(bound, bool) or not isinstance(bound, Real):
         raise _core.InvalidError(

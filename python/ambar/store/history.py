@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ambar._core import CorruptError
+from ambar._util.arguments import check_unicode
 from ambar._util.foreign_files import refuse_foreign
 from ambar.store.commit import EPOCH, CommitName, find_commit, open_core
 from ambar.store.urls import is_url, refuse_url
@@ -143,6 +144,7 @@ def tag(path: str | os.PathLike[str], name: str, commit: CommitName | None = Non
     >>> ambar.open_store("fields.ambar", commit="paper-v1")["density"].shape
     (16, 24, 32)
     """
+    check_unicode("tag", name)
     number = _number(path, commit)
     with _writer(path) as writer:
         writer._core.tag(name, number)
@@ -179,6 +181,7 @@ def untag(path: str | os.PathLike[str], name: str) -> None:
     """
     refuse_url(path, _ONE_COMMIT)
     with _writer(path) as writer:
+        check_unicode("tag", name)
         writer._core.tag(name, None)
         writer.commit(f"removed the tag {name}")
 

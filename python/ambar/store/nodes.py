@@ -7,13 +7,18 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from ambar import _core
+from ambar._util.arguments import check_unicode
 from ambar._util.text import suggestion
 
 
 def absolute(path: str) -> str:
-    """Return a path from the root; raises TypeError if it is not a string."""
+    """Return a path from the root.
+
+    Raises TypeError if it is not a string, ValueError if the string has a lone surrogate.
+    """
     if not isinstance(path, str):
         raise TypeError(f"expected the path of a group or array, a str, found {path!r:.80}")
+    check_unicode("path of a group or array", path)
     return "/" + path.strip("/")
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.arguments import is_unicode
 from ambar._util.foreign_files import refuse_foreign
 from ambar._util.optional import load_object
 from ambar._util.progress import Progress, progress_function
@@ -158,7 +159,9 @@ class Group(Mapping[str, Array]):
         )
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and self._commit.core.kind(self._absolute(path)) is not None
+        if not isinstance(path, str) or not is_unicode(path):
+            return False
+        return self._commit.core.kind(self._absolute(path)) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)

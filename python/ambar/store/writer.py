@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, check_mode
+from ambar._util.arguments import WriteMode, check_mode, check_unicode, is_unicode
 from ambar._util.commit_context import CommitContext
 from ambar._util.output_files import errors_of_target
 from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
@@ -56,7 +56,11 @@ def check_layout(path: str, layout: Layout | None, accepted: Sequence[str]) -> N
 
 
 def check_dims(path: str, dims: Sequence[str | None] | None) -> None:
-    """Raise ValueError for a repeated dimension, which xarray and collections do not support."""
+    """Raise ValueError for names that are not Unicode, and for a repeated dimension.
+
+    xarray and collections do not support repeated dimensions.
+    """
+    check_unicode(f"dims of {path!r}", dims)
     names = [dim for dim in dims or () if dim is not None]
     if len(set(names)) < len(names):
         raise _core.InvalidError(
@@ -185,7 +189,7 @@ class Writer(CommitContext):
 
     def __contains__(self, path: object) -> bool:
         try:
-            return isinstance(path, str) and bool(self[path])
+            return isinstance(path, str) and is_unicode(path) and bool(self[path])
         except KeyError:
             return False
 
@@ -476,6 +480,7 @@ class Writer(CommitContext):
         ...     list(ambar.open_store("steps.ambar"))
         ['x']
         """
+        check_unicode("message", message)
         self._core.commit(message)
 
     def close(self) -> None:

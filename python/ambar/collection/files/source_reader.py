@@ -14,11 +14,12 @@ import numpy as np
 import xarray as xr
 
 from ambar import _core
+from ambar._util.arguments import is_unicode
 from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
-from ambar.collection.storage.records import Record, as_record, is_unicode
+from ambar.collection.storage.records import Record, as_record
 
 WHOLE = 32 << 20
 """Largest bytes of the data variables of a file that are read with it; others are deferred."""

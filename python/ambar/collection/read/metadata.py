@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import check_unicode
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.collection.read.bulk_read import Reader
@@ -156,6 +157,7 @@ class Metadata:
         if isinstance(datasets, slice):
             return np.arange(count)[datasets]
         if isinstance(datasets, str):
+            check_unicode("condition", datasets)
             names = _core.Condition(datasets).fields
             operands = {name: self.operand(name) for name in names}
             times = {name for name, values in operands.items() if is_time(values)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import check_unicode, is_unicode
 from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.encodings import (
     MISSING,
@@ -297,6 +298,7 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
         raise _core.InvalidError(
             f"dataset {dataset!r}: {name!r} is not a valid name of a variable; rename it"
         )
+    check_unicode(f"dimension of dataset {dataset!r}", variable.dims)
     if len(set(variable.dims)) < len(variable.dims):
         raise _core.InvalidError(
             f"dataset {dataset!r}: {name} has a repeated dimension, {variable.dims}; give its "
@@ -318,15 +320,6 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
 def _is_name(name: str) -> bool:
     """Whether a variable can have a name."""
     return name not in _RESERVED and "/" not in name and is_unicode(name)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a string has no surrogates, as names of files that are not UTF-8 have."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def extended(old: Record, new: Record, dim: str) -> Record:
