@@ -556,3 +556,19 @@ def test_particles_of_two_dimensions(tmp_path: Path) -> None:
     assert float(whole.sum()) * size**2 == pytest.approx(float(rows["mass"].sum()))
     with pytest.raises(ValueError, match="seen along z; leave axis, up and depth out"):
         particles.map("mass", axis="x")
+
+
+@pytest.mark.parametrize("name", ["sedov", "tube"])
+def test_bounds_near_the_largest_number(name: str, tmp_path: Path) -> None:
+    """The colours of errors ended at the bound, whose multiples are infinite in matplotlib."""
+    once, twice = tmp_path / "once.ambar", tmp_path / "twice.ambar"
+    source = output("sedov") if name == "sedov" else TUBE
+    ambar.convert(source, once, error_bound={"density": 1e308})
+    original, other = map(ambar.open_snapshot, (source, once))
+    figure = draw(original, plot(against=other))
+    figure.canvas.draw()
+    if name == "sedov":
+        assert figure.axes[2].images[0].get_clim() == (-1e300, 1e300)
+    with pytest.raises(ambar.InvalidError, match="density has the error bound .* the largest num"):
+        ambar.convert(once, twice, error_bound={"density": 1e308})
+    assert not twice.exists()

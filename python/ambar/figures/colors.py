@@ -82,6 +82,15 @@ class ColorScale:
             return np.clip((values - low) / (high - low), 0, 1)
 
 
+def error_scale(largest: float, bound: float | None = None) -> ColorScale:
+    """Return colours of errors, symmetric around 0, whose ends are the bound if it is known.
+
+    `largest` is the largest magnitude of the errors, the end without a bound.
+    """
+    end = min(bound or largest or 1.0, _LARGEST_END)
+    return ColorScale("linear", -end, end, DIVERGING)
+
+
 def color_scale(
     values: np.ndarray,
     *,

@@ -16,12 +16,12 @@ from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.figures.colors import (
-    DIVERGING,
     SEQUENTIAL,
     ColorScale,
     check_colors,
     check_limits,
     color_scale,
+    error_scale,
 )
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import version_names
@@ -648,13 +648,12 @@ def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) ->
     shape = first.shape.copy(deep=False)
     data = shape.point_data if "drawn" in shape.point_data else shape.cell_data
     data["drawn"] = errors
-    end = bound or largest or 1.0
     names = version_names(mesh.location, other.location)
     text = f"error of {first.array}"
     error = _view(
         replace(first, shape=shape, name=text, values=errors),
         request,
-        ColorScale("linear", -end, end, DIVERGING),
+        error_scale(largest, bound),
     )
     title = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
     return [

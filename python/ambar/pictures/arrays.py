@@ -12,7 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.optional import require
 from ambar._util.text import suggestion
-from ambar.figures.colors import DIVERGING, ColorScale, color_scale
+from ambar.figures.colors import ColorScale, color_scale, error_scale
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, envelope
@@ -251,13 +251,11 @@ def _comparison(store: Store, other: Store, place: ArrayPlace, request: ArraysPl
         colors=request.colors,
         unit=unit,
     )
-    end = bound or largest or 1.0
-    error_scale = ColorScale("linear", -end, end, DIVERGING)
     where = position_text(first)
     names = ", ".join(filter(None, (versions[0], where)))
     original = replace(panel_of(first, request, scale), title=names, has_bar=False)
     copy = replace(panel_of(second, request, scale), title=versions[1], y_label="")
-    error: Panel = panel_of(first.copy(data=errors), request, error_scale)
+    error: Panel = panel_of(first.copy(data=errors), request, error_scale(largest, bound))
     error = replace(error, title=title, bar_label=text, y_label="")
     return [original, copy, error]
 

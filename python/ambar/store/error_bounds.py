@@ -236,10 +236,11 @@ def loose_bound(field: str, given: str, bound: float | str, median: float) -> st
     kind, numbers = _core.bound_parts(given)
     if kind != "of range" or not isinstance(bound, float) or bound <= median:
         return None
+    # Relative bounds are below 1.
+    advice = f"consider '{numbers[0]:g} relative'" if numbers[0] < 1 else "give a smaller one"
     return (
         f"the error bound of {field!r}, {given!r}, is {bound:.4g} and exceeds the median magnitude "
-        f"of its values, {median:.4g}: most values may become zero; consider "
-        f"'{numbers[0]:g} relative'"
+        f"of its values, {median:.4g}: most values may become zero; {advice}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -399,6 +400,12 @@ class _SnapshotCopy:
                     stored.update(entries_of(group.own.get(key, {}), field))
                 elif key == "error_bounds":
                     stored[field] = added_bounds(old, new)
+                    if stored[field] == math.inf:
+                        raise _core.InvalidError(
+                            f"{self._store.location}: {field} has the error bound {old!r}, and "
+                            f"the sum with a second one, {new!r}, exceeds the largest number; give "
+                            "a smaller bound"
+                        )
                 else:
                     for name in entries_of(stored, field):
                         del stored[name]

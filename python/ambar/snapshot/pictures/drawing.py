@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ambar import _core
-from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limits
+from ambar.figures.colors import ColorScale, check_colors, check_limits, error_scale
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid
@@ -203,13 +203,12 @@ def _error_panel(panel: ImagePanel, images: Sequence[xr.DataArray], bound: float
     errors = images[1].to_numpy() - images[0].to_numpy()
     unit = str(images[0].attrs["units"])
     largest = float(np.nanmax(np.abs(errors)))
-    end = bound or largest or 1.0
     text = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
     return replace(
         panel,
         title=text,
         values=errors,
-        scale=ColorScale("linear", -end, end, DIVERGING),
+        scale=error_scale(largest, bound),
         bar_label=label(f"error of {images[0].name}".replace("_", " "), unit),
         levels=None,
     )
