@@ -53,7 +53,7 @@ class Screen:
                 left, top = box["x"] + x * box["width"], box["y"] + y * box["height"]
                 self.page.mouse.move(left + step % 2, top)
             self.page.wait_for_timeout(100)
-            texts = rows.all_inner_texts()  # at once: the tooltip may be replaced at any time
+            texts = rows.all_inner_texts()  # in one call: the tooltip may be replaced
             if step and texts and len(texts) % 2 == 0:
                 break
         labels = (label.strip().rstrip(":") for label in texts[::2])
