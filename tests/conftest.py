@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report a test without the collection of garbage.
+    """Disable the collection of garbage while a test is reported.
 
     To show a traceback, sources are parsed. If a finalizer parses, too, Python before 3.12 raises
     SystemError ("AST constructor recursion depth mismatch"), which ends the run.

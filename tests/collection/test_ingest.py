@@ -356,6 +356,19 @@ def test_links_that_netcdf_cannot_follow(
 
 
 @needs_netcdf4
+def test_deeply_nested_groups_are_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        group = file
+        for _ in range(1500):
+            group = group.create_group("g")
+        group["v"] = np.arange(3)
+    with pytest.raises(ambar.UnsupportedError, match="expected at most 200 nested groups"):
+        ambar.ingest(path, tmp_path / "x.ambar", **QUICK)
+
+
+@needs_netcdf4
 def test_groups_with_very_many_paths_are_refused(tmp_path: Path) -> None:
     """Each of 20 groups has two links to the next one, so that the last one has a million paths."""
     h5py = pytest.importorskip("h5py")

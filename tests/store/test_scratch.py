@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 
 import pytest
@@ -189,7 +190,8 @@ def read_only() -> Iterator[Path]:
     os.seteuid(user or 65534)
     yield folder
     os.seteuid(user)
-    folder.rmdir()
+    folder.chmod(0o755)
+    rmtree(folder)
 
 
 @pytest.mark.parametrize("directory", [False, True])

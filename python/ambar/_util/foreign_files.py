@@ -32,7 +32,7 @@ _NOUN_OF_SPECIAL_FILE = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-"""Names of what is neither a file nor a folder, by the type in its mode."""
+"""Nouns for special files, by the file type in `st_mode`."""
 
 EMPTY = "the file is empty; restore it from a copy"
 """The end of the error message for a file of zero bytes, which a failed copy leaves."""

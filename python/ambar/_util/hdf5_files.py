@@ -43,7 +43,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
         with h5py.File(path) as file:
             yield file
     except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        if not _is_of_h5py(error):
+        if not _was_raised_in_h5py(error):
             raise
         if isinstance(error, OSError) and error.errno:  # not found, or locked
             text = error.strerror or os.strerror(error.errno)
@@ -52,7 +52,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
         raise _core.CorruptError(f"{path}: {text}; restore it from a copy") from error
 
 
-def _is_of_h5py(error: BaseException) -> bool:
+def _was_raised_in_h5py(error: BaseException) -> bool:
     """Return whether an error was raised in a call of h5py."""
     frame = error.__traceback__
     while frame is not None:

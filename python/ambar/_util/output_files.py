@@ -252,7 +252,7 @@ def write_error(error: OSError, place: Path) -> OSError:
 def errors_of_target(target: Any) -> Iterator[None]:
     """Name `target`, if it is a path, in errors about the scratch files of its writer.
 
-    That is the error of a full disk; and of a folder that is not writable, which is then named.
+    Errors of a full disk name the target. Errors of a folder that is not writable name the folder.
     """
     try:
         yield
@@ -262,8 +262,8 @@ def errors_of_target(target: Any) -> Iterator[None]:
         place = Path(target)
         if error.errno == errno.ENOSPC and _ADVICE not in str(error):
             raise write_error(error, place) from error
-        scratch = Path(os.fspath(error.filename or "")).name
-        if error.errno in _NOT_WRITABLE and scratch.startswith(f".{place.name}.ambar-"):
+        name = Path(error.filename).name if isinstance(error.filename, str) else ""
+        if error.errno in _NOT_WRITABLE and name.startswith(f".{place.name}.ambar-"):
             raise _not_writable(error, place.absolute().parent) from error
         raise
 

@@ -120,12 +120,16 @@ def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
 
 def _message(error: Exception) -> str:
     """Return the message of an error: the file, what was found, and what to do."""
+    from ambar._util.arguments import is_unicode
     from ambar.kinds.request import InvalidOptionError
 
     if isinstance(error, InvalidOptionError):
         return error.message(option_name)
     if isinstance(error, UnicodeEncodeError):
-        return f"expected Unicode strings, found {error.object!r:.80}; write it in UTF-8"
+        if is_unicode(error.object):
+            character = error.object[error.start]
+            return f"the output is in {error.encoding}, which lacks {character!r}; use UTF-8"
+        return f"expected an argument in UTF-8, found {error.object!r:.80}; write it in UTF-8"
     if not isinstance(error, OSError) or error.filename is None:
         return with_option_names(str(error))
     found = with_option_names(error.strerror or "")
@@ -136,7 +140,7 @@ def _message(error: Exception) -> str:
 def _code(error: Exception) -> Exit | None:
     """Return the exit code for an expected error; None for any other."""
     from ambar import _core
-    from ambar._util.arguments import PositionError
+    from ambar._util.arguments import PositionError, is_unicode
 
     kinds: list[tuple[type[Exception], Exit]] = [
         (_core.CorruptError, Exit.DAMAGE),
@@ -144,9 +148,10 @@ def _code(error: Exception) -> Exit | None:
         (FileNotFoundError, Exit.NOT_FOUND),
         (_core.InvalidError, Exit.USAGE),
         (PositionError, Exit.USAGE),
-        (UnicodeEncodeError, Exit.USAGE),  # arguments that are not UTF-8
         (_core.AmbarError, Exit.REFUSED),
         (OSError, Exit.REFUSED),
         (ImportError, Exit.REFUSED),
     ]
+    if isinstance(error, UnicodeEncodeError):  # of the output, or an argument that is not UTF-8
+        return Exit.REFUSED if is_unicode(error.object) else Exit.USAGE
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

@@ -23,7 +23,7 @@ from ambar.formats.gadget.files import (
     find_files,
     has_header,
     not_stored,
-    open_file,
+    open_hdf5_snapshot,
     other_datasets,
 )
 from ambar.formats.particle_tables import POSITIONS, TableWriter, write_sorted
@@ -163,7 +163,7 @@ def _subfind(
 ) -> list[HaloTable]:
     headers = []
     for path in paths:
-        with open_file(path) as file:
+        with open_hdf5_snapshot(path) as file:
             headers.append(attributes_of(file["Header"]))
     _check_time(paths[0], headers[0].get("Time"), run.time)
     for name in other_datasets(paths[0], _SUBFIND_TABLES):

@@ -360,8 +360,8 @@ class InvalidOptionError(_core.InvalidError):
 Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest, ViewRequest)
 
 
-_NAMES = ("components", "datasets", "error_bound", "fields", "profile", "ragged")
-"""Options with names, which are Unicode; paths need not be."""
+_UNICODE_OPTIONS = ("components", "datasets", "error_bound", "fields", "profile", "ragged")
+"""Options whose strings must be Unicode; paths need not be."""
 
 
 def build(
@@ -400,7 +400,7 @@ def build(
             listed = [*also, *known]
             raise InvalidOptionError(os.fspath(where), option, kind, listed, list(common), later)
     for option, value in {**common, **options}.items():
-        if option in _NAMES:
+        if option in _UNICODE_OPTIONS:
             check_unicode(option, value)
     return cls(**common, **options)
 

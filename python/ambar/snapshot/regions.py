@@ -60,8 +60,8 @@ def region_in_code(region: Region | None, info: RunInfo) -> _core.Region | None:
 def checked_levels(levels: Levels | None) -> Levels | None:
     """Return levels unchanged.
 
-    Raises TypeError if they are not a tuple of two integers, ValueError for numbers that no level
-    has, and if the highest level is the first one.
+    Raises TypeError if they are not a tuple of two integers. Raises ValueError for levels outside
+    of 0 to 255, and if the first one is above the second one.
     """
     if levels is None:
         return None

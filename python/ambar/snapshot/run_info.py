@@ -149,7 +149,7 @@ class RamsesInfo(Summary):
         """Raise ValueError for numbers with which factors and times cannot be calculated."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if type(value) is int and abs(value) > _NUMBERS_BELOW:
+            if type(value) is int and not -_NUMBERS_BELOW <= value < _NUMBERS_BELOW:
                 raise _core.InvalidError(
                     f"invalid {field.name} in the run information: {value!s:.40}; expected a "
                     "number below 2^63"

@@ -180,8 +180,8 @@ def untag(path: str | os.PathLike[str], name: str) -> None:
     False
     """
     refuse_url(path, _ONE_COMMIT)
+    check_unicode("tag", name)
     with _writer(path) as writer:
-        check_unicode("tag", name)
         writer._core.tag(name, None)
         writer.commit(f"removed the tag {name}")
 

@@ -249,6 +249,8 @@ def _advice(path: Path) -> str:
     )
 
 
+_MOST_NESTED = 200
+"""Maximum number of groups that contain each other; libnetcdf uses the stack for each."""
 _MOST_GROUPS = 20_000
 """Maximum number of groups of a file; a group with several links counts once for each."""
 
@@ -272,6 +274,11 @@ def _refuse_cycles(path: Path) -> None:
             raise _core.UnsupportedError(
                 f"expected at most {_MOST_GROUPS:,} groups, found more, as groups have several "
                 "links to each other; remove links, for example with h5py"
+            )
+        if len(above) > _MOST_NESTED:
+            raise _core.UnsupportedError(
+                f"expected at most {_MOST_NESTED} nested groups, found more in {name!r:.80}; move "
+                "groups nearer to the root, for example with h5py"
             )
         for link in group:
             if group.links.get_info(link).type not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):

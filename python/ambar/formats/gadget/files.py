@@ -31,10 +31,10 @@ _LARGE = 32 << 20
 """Bytes of a compressed dataset from which on several processes read it."""
 
 
-def open_file(path: Path) -> AbstractContextManager[Any]:
-    """Return a context with an HDF5 file that is open for reading.
+def open_hdf5_snapshot(path: Path) -> AbstractContextManager[Any]:
+    """Return a context with an HDF5 file that is open for reading, with ambar's filter.
 
-    Raises CorruptError if it is damaged, also if reading in the block fails.
+    Raises CorruptError if h5py cannot read the file, also in the block.
     """
     require("h5py", purpose="reading snapshots in HDF5", install="ambar[hdf5]")
     # Registers the filter that the file may need.
@@ -64,7 +64,7 @@ def has_header(path: str | os.PathLike[str], attribute: str) -> bool:
     """
     if not is_hdf5(path):
         return False
-    with open_file(Path(path)) as file:
+    with open_hdf5_snapshot(Path(path)) as file:
         return "Header" in file and attribute in file["Header"].attrs
 
 
@@ -103,7 +103,7 @@ def find_files(paths: Sequence[str | os.PathLike[str]], kind: FileKind) -> list[
     if len(given) == 1 and given[0].is_dir():
         given = _files_in(given[0], kind)
     first = given[0]
-    with open_file(first) as file:
+    with open_hdf5_snapshot(first) as file:
         header = attributes_of(file["Header"])
     count = int(header.get(kind.files_attribute, 1))
     if header.get("Virtual") == 1:
@@ -124,7 +124,7 @@ def _is_virtual(path: Path, part: Path) -> bool:
     """Return whether a file is the virtual file of SWIFT with this first part."""
     if _path_of_part(path, 0).resolve() != part.resolve():
         return False
-    with open_file(path) as file:
+    with open_hdf5_snapshot(path) as file:
         return "Header" in file and attributes_of(file["Header"]).get("Virtual") == 1
 
 
@@ -162,7 +162,7 @@ def _numbered(path: Path, count: int | None, kind: FileKind) -> list[Path]:
     """Return all parts of a snapshot; their number is that of the first part by default."""
     first = _path_of_part(path, 0)
     if count is None and first.exists():
-        with open_file(first) as file:
+        with open_hdf5_snapshot(first) as file:
             count = int(attributes_of(file["Header"]).get(kind.files_attribute, 1))
     parts = [_path_of_part(path, number) for number in range(count or 1)]
     missing = [part for part in parts if not part.is_file()]
@@ -230,7 +230,7 @@ def other_datasets(path: Path, groups: Collection[str]) -> list[str]:
     The names of columns of SWIFT are not among them: they are read.
     """
     found: list[str] = []
-    with open_file(path) as file:
+    with open_hdf5_snapshot(path) as file:
         for name, node in own_nodes(file):
             if hasattr(node, "dtype"):
                 found.append(name)
@@ -257,7 +257,7 @@ def collect_datasets(paths: Sequence[Path], group: str, counts: Sequence[int]) -
     known: dict[str, dict[str, Any]] = {}
     parts = [(path, count) for path, count in zip(paths, counts, strict=True) if count]
     for number, (path, count) in enumerate(parts):
-        with open_file(path) as file:
+        with open_hdf5_snapshot(path) as file:
             nodes = datasets_of(file[group])
             for name, node in nodes.items():
                 if node.shape[:1] != (count,):
@@ -352,6 +352,6 @@ class Reader:
 
 def read_rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:
     """Return the rows `start` to `stop` of a dataset in a file, in native byte order."""
-    with open_file(path) as file:
+    with open_hdf5_snapshot(path) as file:
         values: np.ndarray = file[name][start:stop]
     return values.astype(values.dtype.newbyteorder("="), copy=False)

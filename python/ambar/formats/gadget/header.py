@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.formats.gadget.files import FileKind, attributes_of, open_file
+from ambar.formats.gadget.files import FileKind, attributes_of, open_hdf5_snapshot
 from ambar.snapshot.physics.cosmology import Cosmology
 
 SNAPSHOT = FileKind("snapshot", "NumPart_ThisFile", "NumFilesPerSnapshot")
@@ -119,7 +119,7 @@ def read_header(paths: Sequence[Path]) -> Header:
     """
     headers: list[dict[str, Any]] = []
     for path in paths:
-        with open_file(path) as file:
+        with open_hdf5_snapshot(path) as file:
             if not headers:
                 groups = {name: attributes_of(file[name]) for name in _GROUPS if name in file}
                 names = _named_columns(file)

@@ -26,7 +26,7 @@ from ambar.formats.gadget.files import (
     find_files,
     has_header,
     not_stored,
-    open_file,
+    open_hdf5_snapshot,
     other_datasets,
     own_nodes,
 )
@@ -499,7 +499,7 @@ def _limits(species: Sequence[_Species], reader: Reader) -> tuple[np.ndarray, np
 
 def _parameters(path: Path) -> dict[str, Any]:
     """Return the attributes of all groups but those of particles, by group."""
-    with open_file(path) as file:
+    with open_hdf5_snapshot(path) as file:
         groups = {name: node for name, node in own_nodes(file) if not name.startswith("PartType")}
         found = {name: _as_json(attributes_of(node)) for name, node in groups.items()}
     return {name: attributes for name, attributes in found.items() if attributes}
