@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from . import packed, regions, tree
+from .adaptive import AdaptivePacket
 from .bits import Reader, UnsupportedError, check, damage, sealed
 from .entropy import GROUP_BASE, Packet, read_tables
 from .traversal import BY_LEVEL, BY_PLANE, BY_ROW, Traversal
@@ -42,6 +43,10 @@ def read_header(data: bytes) -> dict:
     contexts, plain = header["contexts"], not lossless and not header["masked"]
     check(contexts or (data[2] & 19 == 0 and data[3] == 0), "invalid fields of a bit-packed stream")
     check(contexts != BY_PLANE or not lossless, "contexts by plane in a lossless stream")
+    adaptive = contexts in (BY_ROW, BY_PLANE) and (header["group"], header["states"]) == (2, 8)
+    if adaptive:  # bit 3 states adaptive tokens, not groups
+        header["group"] = 1
+    header["adaptive"] = adaptive
     check(contexts == BY_LEVEL or header["group"] == 1, "groups without contexts by level")
     check(header["packets"] == 1 or header["layout"] != CELLS, "cells in several packets")
     holes = header["layout"] == BLOCKS and contexts in (BY_LEVEL, BY_PLANE) and plain
@@ -117,10 +122,13 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
         s.out[:] = np.frombuffer(reader.take(s.dtype.itemsize), s.dtype)
         places = [regions.read_mask(reader, region) for region in places]
     groups = read_tables(reader, GROUP_BASE[s.group] ** s.group) if s.group > 1 else []
-    tables = read_tables(reader, 136)
+    tables = [] if s.adaptive else read_tables(reader, 136)
     packets = packets or [(reader.section(), reader.section())]
     reader.end()
-    s.packets = [Packet(*packet, s.states, tables, groups, s.group) for packet in packets]
+    if s.adaptive:
+        s.packets = [AdaptivePacket(*packet) for packet in packets]
+    else:
+        s.packets = [Packet(*packet, s.states, tables, groups, s.group) for packet in packets]
     traversal = Wavelet(s) if s.wavelet else Traversal(s)
     for region in places:
         coded = present = region >= 0

@@ -111,6 +111,15 @@ class BinaryDecoder:
         self.narrow(0, limit)
         return 0
 
+    def bit_with(self, p: int) -> int:
+        """Return one bit, which is 1 with a probability of `p` in 65536 (7.18)."""
+        limit = (self.range >> 16) * p
+        if self.code < limit:
+            self.narrow(0, limit)
+            return 1
+        self.narrow(limit, self.range - limit)
+        return 0
+
     def tree(self, width: int, *context) -> int:
         """Return an integer of `width` bits."""
         number = 1

@@ -41,14 +41,40 @@ def read_tables(reader: Reader, highest: int) -> list[list[tuple[int, int, int]]
     return tables
 
 
-class Packet:
+class RawBits:
+    """The raw bits of one level packet."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw, self.position = raw, 0
+
+    def bits(self, count: int) -> int:
+        """Return the next raw bits (7.8)."""
+        first, shift = divmod(self.position, 8)
+        self.position += count
+        return int.from_bytes(self.raw[first : first + 9], "little") >> shift & (1 << count) - 1
+
+    def value(self, token: int, literal_bits: int) -> int:
+        """Return the folded residual of a token, or the bits of a literal (7.8)."""
+        if token < 16:
+            return token
+        if token == LITERAL:
+            return self.bits(literal_bits)
+        width = (token - 16 >> 1) + 3
+        return (2 | token & 1) << width | self.bits(width)
+
+    def end(self) -> None:
+        """Check that all raw bits were read."""
+        check((self.position + 7) // 8 == len(self.raw), "too many or too few raw bits")
+
+
+class Packet(RawBits):
     """Decodes the tokens and raw bits of one level packet."""
 
     def __init__(self, symbols: bytes, raw: bytes, states: int, tables, groups, size: int) -> None:
+        super().__init__(raw)
         check(len(symbols) >= 4 * states and len(symbols) % 2 == 0, "invalid length of symbols")
         self.states = deque(struct.unpack_from(f"<{states}I", symbols))
         self.words = deque(word for (word,) in struct.iter_unpack("<H", symbols[4 * states :]))
-        self.raw, self.position = raw, 0
         self.tables, self.groups, self.size = tables, groups, size
 
     def symbol(self, table: list[tuple[int, int, int]]) -> int:
@@ -75,22 +101,7 @@ class Packet:
             for token, context in zip(tokens, contexts)
         ]
 
-    def bits(self, count: int) -> int:
-        """Return the next raw bits (7.8)."""
-        first, shift = divmod(self.position, 8)
-        self.position += count
-        return int.from_bytes(self.raw[first : first + 9], "little") >> shift & (1 << count) - 1
-
-    def value(self, token: int, literal_bits: int) -> int:
-        """Return the folded residual of a token, or the bits of a literal (7.8)."""
-        if token < 16:
-            return token
-        if token == LITERAL:
-            return self.bits(literal_bits)
-        width = (token - 16 >> 1) + 3
-        return (2 | token & 1) << width | self.bits(width)
-
     def end(self) -> None:
         """Check that all raw bits and words were read, and that the states are final."""
-        check((self.position + 7) // 8 == len(self.raw), "too many or too few raw bits")
+        super().end()
         check(not self.words and max(self.states) <= 1 << 16, "too many or too few words")

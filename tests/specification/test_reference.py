@@ -74,9 +74,20 @@ WORKED = """
     00 00 02 b6 06 89 ea d3 9b"""
 
 
-def test_the_worked_example_of_the_format() -> None:
+ADAPTIVE = """
+    01 01 04 0a 05 01 05 00 00 00 00 00 00 d0 3f 01 06 ff e3 00 ca 4a 80 02 b6 06 0a cb b3 1a"""
+
+
+@pytest.mark.parametrize("example", [WORKED, ADAPTIVE], ids=["rans", "adaptive"])
+def test_the_worked_examples_of_the_format(example: str) -> None:
     expected = np.array([1.024, 2.0439994, 2.863999, 4.4839993, 19.904], np.float32)
-    assert same(stream.decode(bytes.fromhex(WORKED)), expected)
+    assert same(stream.decode(bytes.fromhex(example)), expected)
+    assert same(_core.codec_decode(bytes.fromhex(example), "float32", (5,)), expected)
+
+
+def test_the_adaptive_example_is_what_the_writer_writes() -> None:
+    values = np.array([1, 2, 3, 4.5, 20], np.float32)
+    assert ambar.codecs.encode(values, 0.25) == bytes.fromhex(ADAPTIVE)
 
 
 @pytest.mark.parametrize("values", [[], [np.nan] * 9, [-0.0, 0.0, -0.0, 3.0]], ids=str)

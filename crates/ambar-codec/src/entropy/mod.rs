@@ -1,6 +1,7 @@
-//! Entropy coding: tokens, token groups, frequency tables and rANS; an adaptive binary range coder for the small parts
-//! of a stream; bit input and output.
+//! Entropy coding: tokens, token groups, frequency tables and rANS; an adaptive coder of the tokens of short streams; an
+//! adaptive binary range coder for that and for the small parts of a stream; bit input and output.
 
+pub(crate) mod adaptive;
 pub(crate) mod bitio;
 pub(crate) mod exceptions;
 pub(crate) mod frequencies;

@@ -70,6 +70,22 @@ impl BinaryEncoder {
         }
     }
 
+    /// Encodes a bit whose probability of being 1 is `one`, in parts of 2^16, at least 1 of them and less than all.
+    #[inline(always)]
+    pub(crate) fn bit_with(&mut self, one: u32, bit: bool) {
+        let bound = (self.range >> 16) * one;
+        if bit {
+            self.range = bound;
+        } else {
+            self.low += u64::from(bound);
+            self.range -= bound;
+        }
+        while self.range < 1 << 24 {
+            self.range <<= 8;
+            self.shift();
+        }
+    }
+
     /// Encodes a number below `count`, at most 2^16, with uniform probabilities.
     pub(crate) fn uniform(&mut self, value: u32, count: u32) {
         self.range /= count;
@@ -107,6 +123,13 @@ impl BinaryEncoder {
 
     /// The bytes, without trailing zeros, which the decoder supplies.
     pub(crate) fn finish(mut self) -> Vec<u8> {
+        // Of the numbers that the decoder may read, one with the most zeros at its end.
+        let end = self.low + u64::from(self.range);
+        let ending_in_zeros = (1..=32).map(|bits| self.low.div_ceil(1 << bits) << bits);
+        self.low = ending_in_zeros
+            .take_while(|x| *x < end)
+            .last()
+            .unwrap_or(self.low);
         for _ in 0..5 {
             self.shift();
         }
@@ -154,6 +177,24 @@ impl<'a> BinaryDecoder<'a> {
             self.range = bound;
         }
         probability.adapt(bit);
+        while self.range < 1 << 24 {
+            self.range <<= 8;
+            self.code = self.code << 8 | self.next();
+        }
+        bit
+    }
+
+    /// Decodes a bit whose probability of being 1 is `one`, in parts of 2^16.
+    #[inline(always)]
+    pub(crate) fn bit_with(&mut self, one: u32) -> bool {
+        let bound = (self.range >> 16) * one;
+        let bit = self.code < bound;
+        if bit {
+            self.range = bound;
+        } else {
+            self.code -= bound;
+            self.range -= bound;
+        }
         while self.range < 1 << 24 {
             self.range <<= 8;
             self.code = self.code << 8 | self.next();

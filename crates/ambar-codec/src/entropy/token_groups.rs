@@ -5,11 +5,13 @@
 //! coded one by one after the groups of the run.
 
 use crate::entropy::CONTEXTS;
+use crate::entropy::adaptive;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans::{self, EncodeTables, SymbolContexts};
 use crate::entropy::symbols::Symbols;
 use crate::entropy::tables::{Histogram, Tables};
 use crate::entropy::token::has_raw_bits;
+use crate::error::Result;
 use crate::simd::dispatch::vectorised;
 
 /// Maximum number of tokens of a group.
@@ -102,12 +104,70 @@ fn best_size(symbols: &Symbols) -> usize {
     best.map_or(1, |(size, _)| size)
 }
 
+/// How symbols are coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenCoder {
+    /// With frequency tables, and 8 or 32 rANS states.
+    Rans { states: usize },
+    /// With probabilities that adapt to earlier tokens.
+    Adaptive,
+}
+
+/// The decoder of symbols.
+pub(crate) enum TokenDecoder<'a> {
+    Rans(rans::Decoder<'a>),
+    Adaptive(adaptive::Decoder<'a>),
+}
+
+impl TokenDecoder<'_> {
+    /// Decodes symbols.
+    #[inline(always)]
+    pub(crate) fn decode(&mut self, contexts: SymbolContexts<'_>, symbols: &mut [u8]) {
+        match self {
+            Self::Rans(decoder) => decoder.decode(contexts, symbols),
+            Self::Adaptive(decoder) => decoder.decode(contexts, symbols),
+        }
+    }
+
+    /// Checks that exactly all bytes were read.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn finish(&self) -> Result<()> {
+        match self {
+            Self::Rans(decoder) => decoder.finish(),
+            Self::Adaptive(decoder) => decoder.finish(),
+        }
+    }
+}
+
+/// When tokens are coded adaptively.
+#[derive(Clone, Copy)]
+pub(crate) struct AdaptiveUse {
+    /// Maximum bytes of the stream with frequency tables.
+    pub max_bytes: usize,
+    /// Maximum bytes of the adaptive stream, relative to those.
+    pub max_ratio: f64,
+}
+
+impl AdaptiveUse {
+    /// Any stream, if it becomes 2 % smaller. Its tokens decode up to ten times slower.
+    pub(crate) const FOR_SIZE: Self = Self {
+        max_bytes: usize::MAX,
+        max_ratio: 0.98,
+    };
+    /// Only short streams, whose frequency tables take a large part.
+    pub(crate) const FOR_SPEED: Self = Self {
+        max_bytes: 1 << 14,
+        max_ratio: 0.96,
+    };
+}
+
 /// Entropy-coded symbols.
 pub(crate) struct CodedTokens {
     /// Tokens of a group; 1 if tokens are coded one by one.
     pub size: usize,
-    /// The number of rANS states.
-    pub states: usize,
+    pub coder: TokenCoder,
     pub single: Tables,
     pub grouped: Tables,
     pub packets: Vec<CodedPacket>,
@@ -117,6 +177,15 @@ pub(crate) struct CodedTokens {
 pub(crate) struct CodedPacket {
     pub symbols: Vec<u8>,
     pub raw: Vec<u8>,
+}
+
+impl CodedTokens {
+    /// The bytes of the tables of single tokens, of symbols and of raw bits.
+    fn byte_count(&self) -> usize {
+        let packets = self.packets.iter();
+        let of_packets: usize = packets.map(|x| x.symbols.len() + x.raw.len()).sum();
+        self.single.encode().len() + of_packets
+    }
 }
 
 /// The number of level packets into which symbols are split.
@@ -157,13 +226,39 @@ pub(crate) fn encode(symbols: &Symbols, packets: PacketCount) -> CodedTokens {
         2 => encode_groups::<2>(symbols, packets, None),
         3 => encode_groups::<3>(symbols, packets, None),
         4 => encode_groups::<4>(symbols, packets, None),
-        _ => encode_ungrouped(symbols, packets),
+        _ => encode_tokens(symbols, packets, None),
     }
 }
 
-/// Codes tokens one by one.
-pub(crate) fn encode_ungrouped(symbols: &Symbols, packets: PacketCount) -> CodedTokens {
-    encode_tokens(symbols, packets, None)
+/// Codes tokens one by one, adaptively where this is allowed and shorter.
+pub(crate) fn encode_ungrouped(
+    symbols: &Symbols,
+    packets: PacketCount,
+    adaptive: AdaptiveUse,
+) -> CodedTokens {
+    let coded = encode_tokens(symbols, packets, None);
+    let bytes = coded.byte_count();
+    if bytes > adaptive.max_bytes {
+        return coded;
+    }
+    let adapted = encode_adaptively(symbols, coded.packets.len());
+    if adapted.byte_count() as f64 <= adaptive.max_ratio * bytes as f64 {
+        adapted
+    } else {
+        coded
+    }
+}
+
+/// Codes tokens one by one, without frequency tables.
+fn encode_adaptively(symbols: &Symbols, count: usize) -> CodedTokens {
+    let encode = |symbols: &Symbols| adaptive::encode(&symbols.contexts, &symbols.tokens);
+    CodedTokens {
+        size: 1,
+        coder: TokenCoder::Adaptive,
+        packets: encode_packets(symbols, count, encode),
+        single: Tables::none(),
+        grouped: Tables::none(),
+    }
 }
 
 /// Codes tokens one by one, with a given number of states.
@@ -184,7 +279,7 @@ fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>)
     let count = packets.get(bits / 8.0 + symbols.raw.bytes().len() as f64, states);
     CodedTokens {
         size: 1,
-        states,
+        coder: TokenCoder::Rans { states },
         packets: encode_packets(symbols, count, encode),
         single,
         grouped: Tables::none(),
@@ -276,7 +371,7 @@ fn encode_groups<const SIZE: usize>(
     };
     CodedTokens {
         size: SIZE,
-        states,
+        coder: TokenCoder::Rans { states },
         packets,
         single,
         grouped,
@@ -398,7 +493,7 @@ impl Groups {
     /// Decodes a run of `count` tokens of a context. `tokens` must have space for `MAX_GROUP_SIZE` more.
     pub(crate) fn decode(
         &mut self,
-        symbols: &mut rans::Decoder<'_>,
+        symbols: &mut TokenDecoder<'_>,
         context: u8,
         count: usize,
         tokens: &mut [u8],
@@ -422,7 +517,7 @@ impl Groups {
     #[inline(always)]
     fn run<const SIZE: usize>(
         &mut self,
-        symbols: &mut rans::Decoder<'_>,
+        symbols: &mut TokenDecoder<'_>,
         context: u8,
         count: usize,
         tokens: &mut [u8],
@@ -535,13 +630,12 @@ mod tests {
         tables.set(&frequencies).unwrap();
         let context_tables = tables.context_tables(&table_of_context);
         let count = symbols.tokens.len();
-        let mut decoder = rans::Decoder::new(
-            &context_tables,
-            &coded.packets[0].symbols,
-            count,
-            coded.states,
-        )
-        .unwrap();
+        let TokenCoder::Rans { states } = coded.coder else {
+            panic!("{:?}", coded.coder)
+        };
+        let bytes = &coded.packets[0].symbols;
+        let decoder = rans::Decoder::new(&context_tables, bytes, count, states).unwrap();
+        let mut decoder = TokenDecoder::Rans(decoder);
         let mut groups = Groups::new(coded.size);
         let mut tokens = vec![0; count + MAX_GROUP_SIZE];
         let mut end = 0;
@@ -570,10 +664,36 @@ mod tests {
                     encode_groups::<4>(&symbols, ONE, states),
                 ];
                 for (size, coded) in (1..).zip(&all) {
-                    assert_eq!([coded.size, coded.states], [size, number]);
+                    let coder = TokenCoder::Rans { states: number };
+                    assert_eq!((coded.size, coded.coder), (size, coder));
                     let same = decoded(coded, &symbols) == symbols.tokens;
                     assert!(same, "{few} {below} {size} {number}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn long_streams_are_adaptive_only_for_size() {
+        // Magnitudes resemble the preceding ones, which the context does not state.
+        let mut random = Random(3);
+        let alternating = |count: usize| {
+            let mut symbols = Symbols::default();
+            for number in 0..count as u64 {
+                symbols.contexts.push(5);
+                let most = 1 + number / 64 % 2 * 10;
+                symbols.tokens.push((random.next() % most) as u8);
+            }
+            symbols
+        };
+        let lengths = [2_000, 100_000].map(alternating);
+        for (symbols, [speed, size]) in lengths.iter().zip([[true, true], [false, true]]) {
+            for (adaptive, expected) in [
+                (AdaptiveUse::FOR_SPEED, speed),
+                (AdaptiveUse::FOR_SIZE, size),
+            ] {
+                let coded = encode_ungrouped(symbols, ONE, adaptive);
+                assert_eq!(coded.coder == TokenCoder::Adaptive, expected);
             }
         }
     }
@@ -583,8 +703,8 @@ mod tests {
         for (below, states) in [(1, rans::STATES), (11, rans::WIDE_STATES)] {
             let coded = encode(&symbols(1, below), ONE);
             assert_eq!(
-                coded.states,
-                states,
+                coded.coder,
+                TokenCoder::Rans { states },
                 "{} bytes",
                 coded.packets[0].symbols.len()
             );

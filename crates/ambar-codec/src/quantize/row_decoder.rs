@@ -2,10 +2,10 @@
 
 use crate::element::Element;
 use crate::entropy::bitio::BitReader;
-use crate::entropy::rans::{self, SymbolContexts};
+use crate::entropy::rans::SymbolContexts;
 use crate::entropy::symbols::packet_of_level;
 use crate::entropy::token::{self, DIRECT, FIRST_LONG_TOKEN, LITERAL, for_each_raw, has_raw_bits};
-use crate::entropy::token_groups::Groups;
+use crate::entropy::token_groups::{Groups, TokenDecoder};
 use crate::error::{Result, corrupt};
 use crate::predict::reconstruct::{add_and_store_magnitudes, add_tokens};
 use crate::predict::row::{Row, RowCoder};
@@ -19,7 +19,7 @@ const FREQUENT_RAW_RATIO: usize = 8;
 
 /// The symbols and raw bits of a level packet.
 pub(crate) struct Packet<'a> {
-    symbols: rans::Decoder<'a>,
+    symbols: TokenDecoder<'a>,
     raw: BitReader<'a>,
     /// Whether most rows are expected to have raw bits.
     has_frequent_raw_bits: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Packet<'a> {
 
 impl<'a> Packet<'a> {
     /// A packet of about `count` values.
-    pub(crate) fn new(symbols: rans::Decoder<'a>, raw: &'a [u8], count: usize) -> Self {
+    pub(crate) fn new(symbols: TokenDecoder<'a>, raw: &'a [u8], count: usize) -> Self {
         Self {
             symbols,
             raw: BitReader::new(raw),
@@ -52,7 +52,7 @@ pub(crate) struct Decoder<'a> {
     current: usize,
     /// The decoder of token groups, for runs of tokens with one context.
     groups: Groups,
-    /// Whether the stream has tables of single tokens, and of groups; and whether any of these were decoded.
+    /// Whether the stream has tables of single tokens, and of groups, or needs none; and whether any of these were decoded.
     has_tables: [bool; 2],
     uses_tables: [bool; 2],
     /// Literals: their indices in the region, and their bits.
@@ -70,7 +70,7 @@ pub(crate) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder of the first level packets of a stream that has `packet_count`. Only their levels can be decoded.
-    /// `has_tables`: whether the stream has tables of single tokens, and of groups.
+    /// `has_tables`: whether the stream has tables of single tokens, and of groups, or needs none.
     pub(crate) fn new(
         packets: Vec<Packet<'a>>,
         packet_count: usize,

@@ -13,7 +13,7 @@ use crate::entropy::bitio::write_number;
 use crate::entropy::rans::decode_table::DecodeTables;
 use crate::entropy::symbols::{MAX_PACKETS, Symbols};
 use crate::entropy::tables::{Histogram, Tables};
-use crate::entropy::token_groups::{self, CodedPacket, PacketCount};
+use crate::entropy::token_groups::{self, CodedPacket, PacketCount, TokenCoder};
 use crate::error::Result;
 use crate::predict::context::{self, ContextWeights, LAGRANGE_MULTIPLIER};
 use crate::predict::mask_pyramid::Validity;
@@ -424,7 +424,9 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         };
         let coded = match contexts {
             Contexts::Level => token_groups::encode(symbols, packets),
-            Contexts::Row | Contexts::Plane => token_groups::encode_ungrouped(symbols, packets),
+            Contexts::Row | Contexts::Plane => {
+                token_groups::encode_ungrouped(symbols, packets, params.adaptive_use())
+            }
         };
         let header = Header {
             value_size: T::SIZE,
@@ -436,7 +438,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
                 contexts,
                 predicts_holes: self.predicts_holes,
                 group_size: coded.size,
-                states: coded.states,
+                coder: coded.coder,
                 packets: coded.packets.len(),
             }),
         };
@@ -457,7 +459,9 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         if coded.size > 1 {
             write_tables(&coded.grouped, &mut out);
         }
-        write_tables(&coded.single, &mut out);
+        if coded.coder != TokenCoder::Adaptive {
+            write_tables(&coded.single, &mut out);
+        }
         let head = out;
         let mut out = header.to_bytes().to_vec();
         if let [packet] = &coded.packets[..] {

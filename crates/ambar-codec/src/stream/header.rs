@@ -3,6 +3,7 @@
 use crate::domain::blocks;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::rans;
+use crate::entropy::token_groups::TokenCoder;
 use crate::error::{Error, Result, corrupt};
 
 /// The version of streams that this library writes and reads.
@@ -48,8 +49,7 @@ pub(crate) struct Coding {
     pub predicts_holes: bool,
     /// Tokens of a group; 1 if tokens are coded one by one.
     pub group_size: usize,
-    /// Number of rANS states: 8 or 32.
-    pub states: usize,
+    pub coder: TokenCoder,
     /// Number of level packets, 1 to 4.
     pub packets: usize,
 }
@@ -84,6 +84,8 @@ const CLAMPED: u8 = 1 << 5;
 const PREDICTS_HOLES: u8 = 1 << 2;
 const GROUP_SIZE_SHIFT: u32 = 3;
 const WIDE: u8 = 1 << 5;
+/// With contexts of rows or planes, which have no groups.
+const ADAPTIVE: u8 = 1 << GROUP_SIZE_SHIFT;
 const PACKETS_SHIFT: u32 = 6;
 
 impl Header {
@@ -190,8 +192,7 @@ impl Header {
         }
         if coding.contexts != Contexts::Level && coding.group_size > 1 {
             return Err(corrupt!(
-                "groups of {} tokens require level contexts; found {:?}",
-                coding.group_size,
+                "bits 3 to 5 of the mode are invalid with contexts of {:?}; expected rANS without groups, or adaptive tokens",
                 coding.contexts
             ));
         }
@@ -244,13 +245,13 @@ impl Coding {
         } else {
             0
         };
-        let wide = if self.states == rans::WIDE_STATES {
-            WIDE
-        } else {
-            0
+        let coder = match self.coder {
+            TokenCoder::Rans { states } if states == rans::WIDE_STATES => WIDE,
+            TokenCoder::Rans { .. } => 0,
+            TokenCoder::Adaptive => ADAPTIVE,
         };
         let group_size = (self.group_size as u8 - 1) << GROUP_SIZE_SHIFT;
-        contexts | holes | group_size | wide | (self.packets as u8 - 1) << PACKETS_SHIFT
+        contexts | holes | group_size | coder | (self.packets as u8 - 1) << PACKETS_SHIFT
     }
 
     fn from_byte(byte: u8) -> Result<Self> {
@@ -262,15 +263,27 @@ impl Coding {
                 return Err(reserved("mode", byte, PREDICTS_HOLES | !0b111));
             }
         };
+        let group_size = usize::from(byte >> GROUP_SIZE_SHIFT & 3) + 1;
+        let (coder, group_size) = match byte & WIDE {
+            0 if contexts != Contexts::Level && group_size == 2 => (TokenCoder::Adaptive, 1),
+            0 => (
+                TokenCoder::Rans {
+                    states: rans::STATES,
+                },
+                group_size,
+            ),
+            _ => (
+                TokenCoder::Rans {
+                    states: rans::WIDE_STATES,
+                },
+                group_size,
+            ),
+        };
         Ok(Self {
             contexts,
             predicts_holes: byte & PREDICTS_HOLES != 0,
-            group_size: usize::from(byte >> GROUP_SIZE_SHIFT & 3) + 1,
-            states: if byte & WIDE == 0 {
-                rans::STATES
-            } else {
-                rans::WIDE_STATES
-            },
+            group_size,
+            coder,
             packets: usize::from(byte >> PACKETS_SHIFT) + 1,
         })
     }
@@ -303,10 +316,10 @@ mod tests {
         }
         // Two value types, clamped or not. Bit-packed arrays have three kinds of bounds.
         // Entropy-coded: masked or not, cells with 1 packet, arrays and blocks with 1 to 4; contexts of levels have 8
-        // variants, of rows 2, of planes 2 unless lossless.
+        // variants, of rows 3, of planes 3 unless lossless.
         // Predicted holes: blocks that are neither lossless nor masked, with contexts of levels or planes.
         let packets = 1 + 4 + 4;
-        let entropy_coded = packets * 2 * (3 * (8 + 2) + 2 * 2) + 2 * 4 * (8 + 2);
+        let entropy_coded = packets * 2 * (3 * (8 + 3) + 2 * 3) + 2 * 4 * (8 + 3);
         assert_eq!(accepted, 2 * 2 * (3 + entropy_coded));
     }
 

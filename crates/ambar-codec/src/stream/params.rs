@@ -3,6 +3,7 @@
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::symbols::MAX_PACKETS;
+use crate::entropy::token_groups::AdaptiveUse;
 use crate::error::{Error, Result, corrupt};
 use crate::predict::interpolation::Interpolation;
 use crate::predict::row::InterpolationLevel;
@@ -32,6 +33,8 @@ pub struct EncoderParams {
     contexts: Contexts,
     /// Whether arrays become bit-packed streams.
     is_bit_packed: bool,
+    /// Whether tokens are coded adaptively in long streams, too.
+    favours_size: bool,
     /// The number of level packets; 0 chooses by the size of the stream.
     packets: u8,
     /// Whether the encoder uses rate-distortion optimisation: it minimises rate and squared error together, without a
@@ -183,6 +186,23 @@ impl EncoderParams {
         self.contexts
     }
 
+    /// Replaces whether tokens are coded adaptively in long streams, too.
+    pub(crate) fn with_size_favoured(self, favours_size: bool) -> Self {
+        Self {
+            favours_size,
+            ..self
+        }
+    }
+
+    /// When tokens are coded adaptively.
+    pub(crate) fn adaptive_use(self) -> AdaptiveUse {
+        if self.favours_size {
+            AdaptiveUse::FOR_SIZE
+        } else {
+            AdaptiveUse::FOR_SPEED
+        }
+    }
+
     /// Uses bit-packed streams for arrays, which encode and decode near the speed of memory. Values that need more
     /// than 32 bits within the error bound are still entropy-coded.
     #[must_use]
@@ -261,5 +281,6 @@ impl EncoderParams {
             .with_level_scaling((seed % LEVEL_SCALINGS.len() as u16) as u8)
             .with_interpolations([0, 1, 2].map(interpolation))
             .with_contexts(contexts[usize::from(number / 64)])
+            .with_size_favoured(number % 2 == 1)
     }
 }

@@ -51,7 +51,9 @@ pub(crate) fn tune_small<T: Element>(
     bound: f64,
     is_rms: bool,
 ) -> Result<EncoderParams> {
-    let params = EncoderParams::default().with_contexts(Contexts::Row);
+    let params = EncoderParams::default()
+        .with_contexts(Contexts::Row)
+        .with_size_favoured(true);
     tune_with(values, layout, bound, params.with_rdo(is_rms))
 }
 

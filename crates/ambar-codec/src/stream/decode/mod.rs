@@ -10,10 +10,11 @@ use crate::bitpack;
 use crate::domain::blocks;
 use crate::domain::regions::RegionTarget;
 use crate::element::Element;
+use crate::entropy::adaptive;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::rans;
 use crate::entropy::symbols::packet_of_level;
-use crate::entropy::token_groups::Groups;
+use crate::entropy::token_groups::{Groups, TokenCoder, TokenDecoder};
 use crate::error::{Result, corrupt, invalid};
 use crate::quantize::row_decoder::{Decoder, Packet};
 use crate::stream::encode::{LEVELS, Workspace};
@@ -232,17 +233,20 @@ fn decode_levels<T: Element>(
         let finest = coding.packets - 1 - number;
         let part = coarser.powi(finest as i32) * if number > 0 { 1.0 - coarser } else { 1.0 };
         let count = (parts.info.values as f64 * part) as usize;
-        let symbols = rans::Decoder::new(
-            &context_tables,
-            symbols,
-            count / sections.size,
-            coding.states,
-        )?;
+        let symbols = match coding.coder {
+            TokenCoder::Rans { states } => {
+                let count = count / sections.size;
+                TokenDecoder::Rans(rans::Decoder::new(&context_tables, symbols, count, states)?)
+            }
+            TokenCoder::Adaptive => TokenDecoder::Adaptive(adaptive::Decoder::new(symbols)),
+        };
         packets.push(Packet::new(symbols, raw, count));
     }
     let last = (level as usize).min(coding.packets - 1);
     let groups = Groups::new(sections.size);
-    let has_tables = sections.tables.map(|(count, _)| count > 0);
+    let has_tables = sections
+        .tables
+        .map(|(count, _)| count > 0 || coding.coder == TokenCoder::Adaptive);
     let mut region_decoder = RegionDecoder {
         decoder: Decoder::new(packets, coding.packets, groups, has_tables),
         levels: parts
@@ -284,12 +288,11 @@ mod tests {
 
     /// Decodes a stream with changed tables, whose section begins after its count and its length, which take a byte each.
     fn with_tables(change: impl FnOnce(&mut Vec<u8>, Range<usize>)) -> Result<()> {
-        let values: Vec<f32> = (0..150).map(|i| (i as f32).sin()).collect();
+        // Tokens with raw bits: neither groups nor probabilities that adapt.
+        let values: Vec<f32> = (0..150).map(|i| (i as f32).powi(2).sin()).collect();
         let layout = crate::Layout::Array(&[150]);
-        let (params, mut workspace) = (
-            EncoderParams::default().with_packets(1),
-            Workspace::default(),
-        );
+        let params = EncoderParams::default().with_level_contexts();
+        let (params, mut workspace) = (params.with_packets(1), Workspace::default());
         let mut stream = crate::encode(&values, &layout, 1e-3, Some(params), &mut workspace)?;
         stream.truncate(stream.len() - CHECKSUM_BYTES);
         let mut cursor = Cursor(&stream);

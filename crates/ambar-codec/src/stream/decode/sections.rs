@@ -6,7 +6,7 @@ use crate::entropy::CONTEXTS;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::tables::Tables;
-use crate::entropy::token_groups;
+use crate::entropy::token_groups::{self, TokenCoder};
 use crate::error::{Result, corrupt};
 use crate::stream::header::Coding;
 
@@ -35,7 +35,10 @@ impl<'a> SymbolSections<'a> {
             1 => (0, &[][..]),
             _ => tables()?,
         };
-        let single = tables()?;
+        let single = match coding.coder {
+            TokenCoder::Rans { .. } => tables()?,
+            TokenCoder::Adaptive => (0, &[][..]),
+        };
         if coding.packets == 1 {
             packets.push([section(&mut cursor)?, section(&mut cursor)?]);
         }
