@@ -46,7 +46,8 @@
 //!    SPERR \[7\].
 //! 4. **Entropy coding.** Interleaved static rANS \[5, 6\] with up to 40 contexts. A point's context is the
 //!    expected magnitude of its residual, from residuals nearby and the local variation of the values.
-//!    Contexts with similar statistics share a frequency table.
+//!    Contexts with similar statistics share a frequency table. Short streams have no tables: their tokens are
+//!    binary decisions, whose probabilities adapt.
 //!
 //! The *bit-packed* mode takes differences of quantized values, and packs them with the bit width of the
 //! widest value in a group. It encodes and decodes at about the speed of memory; streams are larger.
@@ -76,7 +77,7 @@
 //! | `wavelet` | the transform of arrays whose mean squared error is bounded, and the traversal of its coefficients |
 //! | `quantize` | residuals of rows to tokens, and back |
 //! | `bitpack` | the bit-packed mode |
-//! | `entropy` | tokens, frequency tables, rANS, bit input and output |
+//! | `entropy` | tokens, frequency tables, rANS, adaptive tokens, bit input and output |
 //! | `simd` | run-time dispatch of vector instructions; compaction of masked rows |
 //! | [`simplices`] | connectivity of triangle and tetrahedron meshes |
 //! | `element` | `f32` and `f64` |
