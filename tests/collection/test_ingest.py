@@ -356,31 +356,26 @@ def test_links_that_netcdf_cannot_follow(
 
 
 @needs_netcdf4
-def test_deeply_nested_groups_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("depth", "is_linked_twice", "message"),
+    [(1500, False, "at most 200 nested groups"), (20, True, "at most 20,000 groups")],
+    ids=["deep", "a million paths"],
+)
+def test_groups_that_exhaust_netcdf_are_refused(
+    tmp_path: Path, depth: int, is_linked_twice: bool, message: str
+) -> None:
+    """Each group contains the next one."""
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         group = file
-        for _ in range(1500):
-            group = group.create_group("g")
-        group["v"] = np.arange(3)
-    with pytest.raises(ambar.UnsupportedError, match="expected at most 200 nested groups"):
-        ambar.ingest(path, tmp_path / "x.ambar", **QUICK)
-
-
-@needs_netcdf4
-def test_groups_with_very_many_paths_are_refused(tmp_path: Path) -> None:
-    """Each of 20 groups has two links to the next one, so that the last one has a million paths."""
-    h5py = pytest.importorskip("h5py")
-    path = tmp_path / "x.h5"
-    with h5py.File(path, "w") as file:
-        group = file
-        for _ in range(20):
+        for _ in range(depth):
             inner = group.create_group("a")
-            group["b"] = inner
+            if is_linked_twice:
+                group["b"] = inner
             group = inner
         group["v"] = np.arange(3)
-    with pytest.raises(ambar.UnsupportedError, match=r"at most 20,000 groups"):
+    with pytest.raises(ambar.UnsupportedError, match=message):
         ambar.ingest(path, tmp_path / "x.ambar", **QUICK)
 
 
