@@ -17,6 +17,7 @@ import xarray as xr
 from typer.main import get_command
 
 import ambar
+import ambar.xarray
 from ambar.cli import app, main
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
@@ -460,6 +461,20 @@ def test_as_a_program() -> None:
         [sys.executable, "-m", "ambar", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("ambar ")
+
+
+@pytest.mark.parametrize("command", ["info", "ls"])
+def test_the_output_may_lack_characters(tmp_path: Path, command: str) -> None:
+    """`ambar info` reported damaged attributes."""
+    path = tmp_path / "x.ambar"
+    xr.Dataset({"α³": ("x", [1.0, 2.0])}).ambar.write(path, fsync=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "ambar", command, path],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    assert rb"\u03b1\xb3" in done.stdout
 
 
 def test_changing_files_at_a_url_is_refused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import io
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -95,6 +96,8 @@ def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
     """Run the commands of `app` and exit. Errors become one line, except under --debug."""
     State.debug = State.json = False
     State.interrupted = "interrupted"
+    if isinstance(sys.stdout, io.TextIOWrapper):  # stderr does so by default
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(arguments)
     except SystemExit as done:
@@ -120,15 +123,11 @@ def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
 
 def _message(error: Exception) -> str:
     """Return the message of an error: the file, what was found, and what to do."""
-    from ambar._util.arguments import is_unicode
     from ambar.kinds.request import InvalidOptionError
 
     if isinstance(error, InvalidOptionError):
         return error.message(option_name)
     if isinstance(error, UnicodeEncodeError):
-        if is_unicode(error.object):
-            character = error.object[error.start]
-            return f"the output is in {error.encoding}, which lacks {character!r}; use UTF-8"
         return f"expected an argument in UTF-8, found {error.object!r:.80}; write it in UTF-8"
     if not isinstance(error, OSError) or error.filename is None:
         return with_option_names(str(error))
@@ -140,7 +139,7 @@ def _message(error: Exception) -> str:
 def _code(error: Exception) -> Exit | None:
     """Return the exit code for an expected error; None for any other."""
     from ambar import _core
-    from ambar._util.arguments import PositionError, is_unicode
+    from ambar._util.arguments import PositionError
 
     kinds: list[tuple[type[Exception], Exit]] = [
         (_core.CorruptError, Exit.DAMAGE),
@@ -148,10 +147,9 @@ def _code(error: Exception) -> Exit | None:
         (FileNotFoundError, Exit.NOT_FOUND),
         (_core.InvalidError, Exit.USAGE),
         (PositionError, Exit.USAGE),
+        (UnicodeEncodeError, Exit.USAGE),  # arguments that are not UTF-8
         (_core.AmbarError, Exit.REFUSED),
         (OSError, Exit.REFUSED),
         (ImportError, Exit.REFUSED),
     ]
-    if isinstance(error, UnicodeEncodeError):  # of the output, or an argument that is not UTF-8
-        return Exit.REFUSED if is_unicode(error.object) else Exit.USAGE
     return next((code for kind, code in kinds if isinstance(error, kind)), None)
