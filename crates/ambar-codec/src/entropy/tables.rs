@@ -20,6 +20,13 @@ pub(crate) struct Tables {
     pub table_of_context: [u8; CONTEXTS],
 }
 
+/// Frequency tables as bytes.
+pub(crate) struct EncodedTables {
+    /// The number of tables.
+    pub count: usize,
+    pub bytes: Vec<u8>,
+}
+
 /// The number of occurrences of each token in each context.
 pub(crate) struct Histogram(Vec<[u32; TOKENS]>);
 
@@ -297,16 +304,8 @@ impl Tables {
         }
     }
 
-    /// No table.
-    pub(crate) fn none() -> Self {
-        Self {
-            frequencies: Vec::new(),
-            table_of_context: [0; CONTEXTS],
-        }
-    }
-
     /// The tables as bytes.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> EncodedTables {
         let (mut encoder, mut model) = (BinaryEncoder::new(), Model::new());
         let mut before: Frequencies = vec![0; TOKENS];
         for (number, frequencies) in self.frequencies.iter().enumerate() {
@@ -339,7 +338,10 @@ impl Tables {
             }
             before.copy_from_slice(frequencies);
         }
-        encoder.finish()
+        EncodedTables {
+            count: self.frequencies.len(),
+            bytes: encoder.finish(),
+        }
     }
 
     /// Decodes `count` tables.
@@ -431,12 +433,11 @@ mod tests {
                     SLOTS
                 );
             }
-            let mut bytes = tables.encode();
-            let again = Tables::decode(&bytes, tables.frequencies.len());
+            let EncodedTables { count, mut bytes } = tables.encode();
+            let again = Tables::decode(&bytes, count);
             assert_eq!(again, Ok(tables));
             // More than the zeros that encoders leave out.
             bytes.extend([0; 9]);
-            let count = again.map_or(0, |tables| tables.frequencies.len());
             assert!(Tables::decode(&bytes, count).is_err());
         }
     }

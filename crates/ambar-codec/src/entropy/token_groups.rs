@@ -9,7 +9,7 @@ use crate::entropy::adaptive;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans::{self, EncodeTables, SymbolContexts};
 use crate::entropy::symbols::Symbols;
-use crate::entropy::tables::{Histogram, Tables};
+use crate::entropy::tables::{EncodedTables, Histogram, Tables};
 use crate::entropy::token::has_raw_bits;
 use crate::error::Result;
 use crate::simd::dispatch::vectorised;
@@ -168,8 +168,9 @@ pub(crate) struct CodedTokens {
     /// Tokens of a group; 1 if tokens are coded one by one.
     pub size: usize,
     pub coder: TokenCoder,
-    pub single: Tables,
-    pub grouped: Tables,
+    /// The tables in the order of the stream: those of groups, if there are any, then those of single tokens. None if the
+    /// coder is adaptive.
+    pub tables: Vec<EncodedTables>,
     pub packets: Vec<CodedPacket>,
 }
 
@@ -180,11 +181,11 @@ pub(crate) struct CodedPacket {
 }
 
 impl CodedTokens {
-    /// The bytes of the tables of single tokens, of symbols and of raw bits.
+    /// The bytes of the tables, of symbols and of raw bits.
     fn byte_count(&self) -> usize {
-        let packets = self.packets.iter();
-        let of_packets: usize = packets.map(|x| x.symbols.len() + x.raw.len()).sum();
-        self.single.encode().len() + of_packets
+        let of_tables = self.tables.iter().map(|tables| tables.bytes.len());
+        let of_packets = self.packets.iter().map(|x| x.symbols.len() + x.raw.len());
+        of_tables.chain(of_packets).sum()
     }
 }
 
@@ -255,9 +256,8 @@ fn encode_adaptively(symbols: &Symbols, count: usize) -> CodedTokens {
     CodedTokens {
         size: 1,
         coder: TokenCoder::Adaptive,
+        tables: Vec::new(),
         packets: encode_packets(symbols, count, encode),
-        single: Tables::none(),
-        grouped: Tables::none(),
     }
 }
 
@@ -280,9 +280,8 @@ fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>)
     CodedTokens {
         size: 1,
         coder: TokenCoder::Rans { states },
+        tables: vec![single.encode()],
         packets: encode_packets(symbols, count, encode),
-        single,
-        grouped: Tables::none(),
     }
 }
 
@@ -372,9 +371,8 @@ fn encode_groups<const SIZE: usize>(
     CodedTokens {
         size: SIZE,
         coder: TokenCoder::Rans { states },
+        tables: vec![grouped.encode(), single.encode()],
         packets,
-        single,
-        grouped,
     }
 }
 
@@ -437,13 +435,9 @@ pub(crate) fn concat_tables(
 ) -> (Vec<Frequencies>, [u8; 2 * CONTEXTS]) {
     let mut table_of_context = [0; 2 * CONTEXTS];
     table_of_context[..CONTEXTS].copy_from_slice(&single.table_of_context);
-    if !grouped.frequencies.is_empty() {
-        for (table_of_context, table) in table_of_context[CONTEXTS..]
-            .iter_mut()
-            .zip(grouped.table_of_context)
-        {
-            *table_of_context = single.frequencies.len() as u8 + table;
-        }
+    let of_groups = table_of_context[CONTEXTS..].iter_mut();
+    for (table_of_context, table) in of_groups.zip(grouped.table_of_context) {
+        *table_of_context = single.frequencies.len() as u8 + table;
     }
     let tables = single.frequencies.iter().chain(&grouped.frequencies);
     (tables.cloned().collect(), table_of_context)
@@ -625,7 +619,13 @@ mod tests {
     }
 
     fn decoded(coded: &CodedTokens, symbols: &Symbols) -> Vec<u8> {
-        let (frequencies, table_of_context) = concat_tables(&coded.single, &coded.grouped);
+        let decode = |tables: &EncodedTables| Tables::decode(&tables.bytes, tables.count).unwrap();
+        let (single, grouped) = match &coded.tables[..] {
+            [single] => (decode(single), Tables::empty()),
+            [grouped, single] => (decode(single), decode(grouped)),
+            tables => panic!("{} sections of tables", tables.len()),
+        };
+        let (frequencies, table_of_context) = concat_tables(&single, &grouped);
         let mut tables = DecodeTables::default();
         tables.set(&frequencies).unwrap();
         let context_tables = tables.context_tables(&table_of_context);
@@ -694,6 +694,7 @@ mod tests {
             ] {
                 let coded = encode_ungrouped(symbols, ONE, adaptive);
                 assert_eq!(coded.coder == TokenCoder::Adaptive, expected);
+                assert_eq!(coded.tables.is_empty(), expected);
             }
         }
     }

@@ -52,9 +52,10 @@ pub(crate) struct Decoder<'a> {
     current: usize,
     /// The decoder of token groups, for runs of tokens with one context.
     groups: Groups,
-    /// Whether the stream has tables of single tokens, and of groups, or needs none; and whether any of these were decoded.
-    has_tables: [bool; 2],
-    uses_tables: [bool; 2],
+    /// Whether the stream lacks the tables that single tokens, and groups, would need.
+    missing_tables: [bool; 2],
+    /// Whether any single tokens, and any groups, were decoded.
+    has_symbols: [bool; 2],
     /// Literals: their indices in the region, and their bits.
     pub literals: Vec<(usize, u64)>,
     /// Compacted tokens: of the current row, or decoded in advance for several rows, of which `used` have been used.
@@ -70,20 +71,20 @@ pub(crate) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder of the first level packets of a stream that has `packet_count`. Only their levels can be decoded.
-    /// `has_tables`: whether the stream has tables of single tokens, and of groups, or needs none.
+    /// `missing_tables`: whether the stream lacks the tables that single tokens, and groups, would need.
     pub(crate) fn new(
         packets: Vec<Packet<'a>>,
         packet_count: usize,
         groups: Groups,
-        has_tables: [bool; 2],
+        missing_tables: [bool; 2],
     ) -> Self {
         Self {
             packets,
             packet_count,
             current: 0,
             groups,
-            has_tables,
-            uses_tables: [false; 2],
+            missing_tables,
+            has_symbols: [false; 2],
             literals: Vec::new(),
             compacted: Vec::new(),
             used: 0,
@@ -96,8 +97,8 @@ impl<'a> Decoder<'a> {
 
     /// Checks that exactly all symbols and raw bits were read, and that all symbols have a table.
     pub(crate) fn finish(&self) -> Result<()> {
-        let pairs = self.uses_tables.iter().zip(&self.has_tables);
-        if pairs.into_iter().any(|(uses, has)| *uses && !has) {
+        let mut pairs = self.has_symbols.iter().zip(&self.missing_tables);
+        if pairs.any(|(has_symbols, is_missing)| *has_symbols && *is_missing) {
             return Err(corrupt!(
                 "the stream has symbols, but no frequency table for single tokens or groups"
             ));
@@ -109,7 +110,7 @@ impl<'a> Decoder<'a> {
     #[inline(always)]
     fn tokens<T>(&mut self, row: &Row<'_, T>) {
         let (n, count) = (row.points, row.count);
-        self.uses_tables[0] |= row.contexts.is_some() && count > 0;
+        self.has_symbols[0] |= row.contexts.is_some() && count > 0;
         if self.tokens.len() < n + LANES {
             self.tokens.resize(n + LANES, 0);
         }
@@ -256,14 +257,14 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         let run = self
             .groups
             .decode(symbols, context, count, &mut self.compacted);
-        self.uses_tables[0] |= run.single > 0;
-        self.uses_tables[1] |= run.groups > 0;
+        self.has_symbols[0] |= run.single > 0;
+        self.has_symbols[1] |= run.groups > 0;
         self.has_raw_bits = run.has_raw_bits;
     }
 
     fn set_contexts(&mut self, contexts: &[u8]) {
         self.compacted.resize(contexts.len() + LANES, 0);
-        self.uses_tables[0] |= !contexts.is_empty();
+        self.has_symbols[0] |= !contexts.is_empty();
         self.used = 0;
         let tokens = &mut self.compacted[..contexts.len()];
         let symbols = &mut self.packets[self.current].symbols;

@@ -12,8 +12,8 @@ use crate::element::Element;
 use crate::entropy::bitio::write_number;
 use crate::entropy::rans::decode_table::DecodeTables;
 use crate::entropy::symbols::{MAX_PACKETS, Symbols};
-use crate::entropy::tables::{Histogram, Tables};
-use crate::entropy::token_groups::{self, CodedPacket, PacketCount, TokenCoder};
+use crate::entropy::tables::{EncodedTables, Histogram};
+use crate::entropy::token_groups::{self, CodedPacket, PacketCount};
 use crate::error::Result;
 use crate::predict::context::{self, ContextWeights, LAGRANGE_MULTIPLIER};
 use crate::predict::mask_pyramid::Validity;
@@ -456,11 +456,8 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);
         }
-        if coded.size > 1 {
-            write_tables(&coded.grouped, &mut out);
-        }
-        if coded.coder != TokenCoder::Adaptive {
-            write_tables(&coded.single, &mut out);
+        for tables in &coded.tables {
+            write_tables(tables, &mut out);
         }
         let head = out;
         let mut out = header.to_bytes().to_vec();
@@ -502,11 +499,10 @@ fn write_checksum(begin: usize, out: &mut Vec<u8>) {
 }
 
 /// Appends the number of tables and the section of their bytes.
-fn write_tables(tables: &Tables, out: &mut Vec<u8>) {
-    let bytes = tables.encode();
-    out.push(tables.frequencies.len() as u8);
-    write_number(bytes.len() as u64, out);
-    out.extend(bytes);
+fn write_tables(tables: &EncodedTables, out: &mut Vec<u8>) {
+    out.push(tables.count as u8);
+    write_number(tables.bytes.len() as u64, out);
+    out.extend_from_slice(&tables.bytes);
 }
 
 /// The number of lowest bits that are 0 in all values except literals.

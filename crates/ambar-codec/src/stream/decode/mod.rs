@@ -244,11 +244,12 @@ fn decode_levels<T: Element>(
     }
     let last = (level as usize).min(coding.packets - 1);
     let groups = Groups::new(sections.size);
-    let has_tables = sections
-        .tables
-        .map(|(count, _)| count > 0 || coding.coder == TokenCoder::Adaptive);
+    let missing_tables = match coding.coder {
+        TokenCoder::Rans { .. } => sections.tables.map(|(count, _)| count == 0),
+        TokenCoder::Adaptive => [false; 2],
+    };
     let mut region_decoder = RegionDecoder {
-        decoder: Decoder::new(packets, coding.packets, groups, has_tables),
+        decoder: Decoder::new(packets, coding.packets, groups, missing_tables),
         levels: parts
             .params
             .levels::<T>(parts.info.bound, parts.shift, LEVELS),

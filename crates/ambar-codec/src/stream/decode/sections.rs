@@ -110,7 +110,7 @@ pub(super) fn masks<'a, T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entropy::tables::Histogram;
+    use crate::entropy::tables::{EncodedTables, Histogram};
 
     /// A valid table may have a symbol that is not a group.
     #[test]
@@ -125,10 +125,10 @@ mod tests {
             (1, 1),
         ] {
             let tables = Histogram::new(&[0, 0], &[0, symbol]).tables(None);
-            let bytes = tables.encode();
+            let EncodedTables { count, bytes } = tables.encode();
             let sections = SymbolSections {
                 size,
-                tables: [(0, &[]), (tables.frequencies.len(), &bytes)],
+                tables: [(0, &[]), (count, &bytes)],
                 packets: Vec::new(),
             };
             let is_valid = size > 1 && symbol <= token_groups::escape(size);
