@@ -4,7 +4,7 @@
 
 mod container_support;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 
 use ambar::ErrorKind;
 use ambar::Limits;
@@ -88,6 +88,28 @@ fn repair_does_not_restore_an_older_commit() {
         ErrorKind::Corrupt
     );
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// The reader of such a file advises `ambar repair`.
+#[test]
+fn repair_does_not_advise_itself() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(100).unwrap();
+    let advice = try_content(&path).unwrap_err().to_string();
+    assert!(
+        advice.ends_with("let `ambar repair` restore the header"),
+        "{advice}"
+    );
+    let error = container::repair(&path, &Limits::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(
+        error
+            .to_string()
+            .ends_with("; restore the file from a copy"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -126,9 +126,6 @@ def repair(path: str | os.PathLike[str]) -> None:
     refuse_url(path, "writers of URLs leave nothing to repair")
     try:
         _core.repair(path)
-    except _core.CorruptError as error:
+    except _core.CorruptError:
         refuse_foreign(path)
-        text, advice, _ = str(error).partition(", or let `ambar repair`")
-        if not advice:
-            raise
-        raise _core.CorruptError(text) from error
+        raise

@@ -40,7 +40,12 @@ fn repair_file(file: &Arc<File>, path: &Path, limits: &Limits) -> Result<RepairR
     let header = last_commit::read_header(&source)?;
     let slots = slots_of(&header)?;
     let Some(last) = find_last(&source, file_len, slots, limits)? else {
-        // Neither slots nor trailer: an intact ZIP of another program needs no repair.
+        if slot::is_header(&header) {
+            return Err(Error::corrupt(
+                "the file has neither an intact commit slot nor a trailer of a commit; restore the file from a copy",
+            ));
+        }
+        // An intact ZIP of another program needs no repair.
         ZipReader::open(path, limits)?;
         return Ok(RepairReport::default());
     };
