@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import threading
@@ -366,6 +367,18 @@ def test_a_file_without_content_is_an_unfinished_output(
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.convert(gravity_run / "output_00004", tmp_path / "x.ambar")
     assert not (tmp_path / "x.ambar").exists()
+
+
+def test_outputs_with_invalid_units_are_skipped(gravity_run: Path, tmp_path: Path) -> None:
+    """They stopped the conversion with on_error="skip", too."""
+    info = gravity_run / "output_00003" / "info_00003.txt"
+    info.write_text(re.sub(r"(unit_l\s*=).*", r"\1  0.0", info.read_text()))
+    message = "info_00003.txt: invalid unit_l: 0.0; expected a finite number > 0"
+    with pytest.raises(ambar.InvalidError, match=message):
+        ambar.convert(gravity_run, tmp_path / "stopped.ambar")
+    done = ambar.convert(gravity_run, tmp_path / "run.ambar", on_error="skip")
+    assert done.converted == ["output_00002", "output_00004"]
+    assert message in done.failed["output_00003"]
 
 
 def test_other_files_of_a_run_are_reported(run: Path, tmp_path: Path) -> None:

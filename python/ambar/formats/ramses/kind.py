@@ -17,7 +17,7 @@ from ambar._util.text import plural, suggestion
 from ambar.formats.gadget.files import Reader
 from ambar.formats.halos import HaloTable, RunScales, in_code_units, read_halos, write_halos
 from ambar.formats.particle_tables import POSITIONS
-from ambar.formats.ramses.source import RamsesSource, check_scales, is_ramses, outputs
+from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
 from ambar.kinds.conversion_options import check_options, stored_options
 from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, as_paths
@@ -111,7 +111,6 @@ def _convert(request: RamsesRequest) -> Conversion:
     else:
         check_series(request, "ramses")
     _check_levels(request, path)
-    check_scales(path)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     halos = _halos(request, path, left_out)
     names, known = as_list(request.fields), _known(path)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
-import re
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 from ambar import _core
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.loading import LoadRequest, Source
 from ambar.snapshot.run_info import RamsesInfo
-
-_SCALE = re.compile(r"^\s*(boxlen|unit_[ldt])\s*=\s*(\S+)", re.MULTILINE)
 
 
 def is_ramses(path: str | os.PathLike[str]) -> bool:
@@ -38,29 +33,6 @@ def outputs(path: str | os.PathLike[str]) -> list[Path]:
     return sorted(folder for folder in place.glob("output_[0-9]*") if is_ramses(folder))
 
 
-def check_scales(path: str | os.PathLike[str]) -> None:
-    """Check the size of the box and the units in the info files of an output, or of those in it.
-
-    Raises
-    ------
-    ValueError
-        If one is zero, negative or not finite: positions and factors of units are invalid then.
-    """
-    for output in outputs(path):
-        files = iter([output]) if output.is_file() else _info_files(output)
-        for file in islice(files, 1):
-            for name, text in _SCALE.findall(file.read_text(errors="replace")):
-                try:
-                    value = float(text.upper().replace("D", "E"))
-                except ValueError:
-                    continue  # the reader raises an error
-                if not 0 < value < math.inf:
-                    raise _core.InvalidError(
-                        f"{file}: invalid {name}: {text}; expected a finite number > 0; correct "
-                        "the file"
-                    )
-
-
 class RamsesSource(Source):
     """A RAMSES output. Opening reads headers; a field is read on first access, and kept.
 
@@ -70,7 +42,6 @@ class RamsesSource(Source):
 
     def __init__(self, path: str) -> None:
         self._core = _core.Ramses(path)
-        check_scales(path)
         self.location = path
         self.info = RamsesInfo.from_dict(self._core.info)
         found = self._core.components

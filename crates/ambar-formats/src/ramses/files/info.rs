@@ -71,7 +71,8 @@ impl Info {
     /// Parses `info_NNNNN.txt`. Fields that come from other files are left at 0, empty or `None`.
     ///
     /// # Errors
-    /// `Corrupt`, naming the line that is missing or invalid.
+    /// `Corrupt`, naming the line that is missing or invalid; `Invalid` if the size of the box or a unit is not a finite
+    /// number > 0.
     pub fn read(text: &str, number: u32) -> Result<Self> {
         let mut lines = InfoLines::new(text);
         let info = Self {
@@ -82,7 +83,7 @@ impl Info {
             levelmax: lines.level("levelmax")?,
             ngridmax: lines.count("ngridmax")?,
             nstep_coarse: lines.count("nstep_coarse")?,
-            boxlen: lines.real("boxlen")?,
+            boxlen: lines.scale("boxlen")?,
             time: lines.real("time")?,
             aexp: lines.real("aexp")?,
             h0: lines.real("H0")?,
@@ -90,9 +91,9 @@ impl Info {
             omega_l: lines.real("omega_l")?,
             omega_k: lines.real("omega_k")?,
             omega_b: lines.real("omega_b")?,
-            unit_l: lines.real("unit_l")?,
-            unit_d: lines.real("unit_d")?,
-            unit_t: lines.real("unit_t")?,
+            unit_l: lines.scale("unit_l")?,
+            unit_d: lines.scale("unit_d")?,
+            unit_t: lines.scale("unit_t")?,
             ordering: lines
                 .take("ordering type")
                 .unwrap_or_default()
@@ -176,6 +177,18 @@ impl<'a> InfoLines<'a> {
 
     fn real(&mut self, name: &str) -> Result<f64> {
         self.number(name, parse_real)
+    }
+
+    /// A number by which positions or values are multiplied.
+    fn scale(&mut self, name: &str) -> Result<f64> {
+        let text = self.values.get(name).copied().unwrap_or_default();
+        let scale = self.real(name)?;
+        if scale > 0.0 && scale.is_finite() {
+            return Ok(scale);
+        }
+        Err(Error::invalid(format!(
+            "invalid {name}: {text}; expected a finite number > 0; correct the file"
+        )))
     }
 
     fn rest(self) -> Vec<(String, String)> {
