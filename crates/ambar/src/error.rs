@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The result of every fallible function of this library.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -132,6 +132,29 @@ impl Error {
         let mut error = Self::new(kind, format!("{action}: {source}")).in_file(path.display());
         error.0.source = Some(source);
         error
+    }
+
+    /// A folder in which no file can be created. `source` is the error of the operating system.
+    pub(crate) fn not_writable(source: &Self, folder: &Path) -> Self {
+        let message =
+            "expected a writable folder; change its permissions, or choose another folder";
+        let number = source.raw_os_error().unwrap_or(libc::EACCES);
+        Self::from_os(ErrorKind::Io, number, message).in_file(folder.display())
+    }
+
+    /// Names `target` in an error about `temporary`, its name until the first commit, or a file in it. The message then
+    /// names that file, relative to the folder of `target`.
+    #[must_use]
+    pub(crate) fn for_target(mut self, temporary: &Path, target: &Path) -> Self {
+        let named = PathBuf::from(temporary.to_string_lossy().as_ref());
+        let file = Path::new(&self.0.file);
+        if temporary != target && file.starts_with(&named) {
+            let folder = named.parent().unwrap_or(Path::new(""));
+            let name = file.strip_prefix(folder).unwrap_or(file);
+            self.0.message = format!("{}: {}", name.display(), self.0.message);
+            self.0.file = target.display().to_string();
+        }
+        self
     }
 
     /// The error with the error of a caller's function that caused it, as its source.
@@ -284,6 +307,22 @@ mod tests {
         assert!(error.cause::<fmt::Error>().is_none());
         let error = Error::invalid("a function failed").caused_by(fmt::Error);
         assert!(error.cause::<fmt::Error>().is_some() && error.raw_os_error().is_none());
+    }
+
+    #[test]
+    fn errors_about_temporary_files_name_the_target() {
+        let [temporary, target] = ["d/.x.ambar-new", "d/x"].map(Path::new);
+        for (file, expected) in [
+            ("d/.x.ambar-new", "d/x: .x.ambar-new: m"),
+            ("d/.x.ambar-new/a/b", "d/x: .x.ambar-new/a/b: m"),
+            ("d/x/a", "d/x/a: m"),
+            ("", "m"),
+        ] {
+            let error = Error::busy("m").in_file(file);
+            assert_eq!(error.for_target(temporary, target).to_string(), expected);
+        }
+        let error = Error::busy("m").in_file("d/x");
+        assert_eq!(error.for_target(target, target).to_string(), "d/x: m");
     }
 
     #[test]

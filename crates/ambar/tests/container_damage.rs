@@ -368,7 +368,10 @@ fn a_link_with_the_temporary_name_is_not_followed() {
             Form::Directory => precious.clone(),
         };
         std::os::unix::fs::symlink(target, &link).unwrap();
-        container::create(&path, &container_support::options(form)).unwrap_err();
+        let error = container::create(&path, &container_support::options(form)).unwrap_err();
+        assert_eq!(error.file(), path.display().to_string());
+        let name = format!(".run.ambar.ambar-new{ending}: ");
+        assert!(error.message().starts_with(&name), "{error}");
         assert_eq!(fs::read(precious.join("data")).unwrap(), b"x");
         assert_eq!(container_support::names(&precious), ["data"]);
     }

@@ -250,10 +250,7 @@ def write_error(error: OSError, place: Path) -> OSError:
 
 @contextmanager
 def errors_of_target(target: Any) -> Iterator[None]:
-    """Name `target`, if it is a path, in errors about the scratch files of its writer.
-
-    Errors of a full disk name the target. Errors of a folder that is not writable name the folder.
-    """
+    """Name `target`, if it is a path, in errors of a full disk."""
     try:
         yield
     except OSError as error:
@@ -262,9 +259,6 @@ def errors_of_target(target: Any) -> Iterator[None]:
         place = Path(target)
         if error.errno == errno.ENOSPC and _ADVICE not in str(error):
             raise write_error(error, place) from error
-        name = Path(error.filename).name if isinstance(error.filename, str) else ""
-        if error.errno in _NOT_WRITABLE and name.startswith(f".{place.name}.ambar-"):
-            raise _not_writable(error, place.absolute().parent) from error
         raise
 
 

@@ -376,6 +376,18 @@ pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
     Ok(temporary)
 }
 
+/// The error `error` of creating `temporary`, where `target` is written until it has its name.
+pub fn failed_creating(error: Error, temporary: &Path, target: &Path) -> Error {
+    let numbers = [libc::EACCES, libc::EPERM, libc::EROFS].map(Some);
+    let is_refused = numbers.contains(&error.raw_os_error());
+    match temporary.parent() {
+        Some(folder) if is_refused && temporary.symlink_metadata().is_err() => {
+            Error::not_writable(&error, folder)
+        }
+        _ => error.for_target(temporary, target),
+    }
+}
+
 /// The error for a file that exists and must not be overwritten.
 pub fn already_exists(path: &Path) -> Error {
     Error::exists("the file exists; choose another name, or replace it with `overwrite`")

@@ -1,6 +1,6 @@
 //! Writing a directory: entries wait under other names, and a commit is the renaming of one list.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,18 +59,10 @@ impl DirectoryWriter {
                 .in_file(path.display()));
             }
         };
-        // The folder is cleared below, so neither it nor `.ambar` may be a link.
-        let root = Folder::make(&file::temporary(&path, ".ambar-new-folder")?)?;
-        if let Some((_, found)) = &replaced {
-            root.inherit(found)?;
-        }
-        match root.make_folder(tree::OWN) {
-            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(root.failed(source, tree::OWN, "making the folder"));
-            }
-            _ => {}
-        }
-        let lock = root.create_locked(tree::LOCK)?;
+        let temporary = file::temporary(&path, ".ambar-new-folder")?;
+        let metadata = replaced.as_ref().map(|(_, found)| found);
+        let (root, lock) = create_temporary(&temporary, metadata)
+            .map_err(|error| file::failed_creating(error, &temporary, &path))?;
         let mut writer = Self::new(root, path, lock, options.durability);
         writer.limits = options.limits;
         writer.changed = true;
@@ -78,7 +70,7 @@ impl DirectoryWriter {
             _replaced: replaced.and_then(|(lock, _)| lock),
             overwrite: options.overwrite,
         });
-        tree::clear(&writer.root)?;
+        tree::clear(&writer.root).map_err(|error| error.for_target(&temporary, &writer.path))?;
         Ok(writer)
     }
 
@@ -129,7 +121,13 @@ impl DirectoryWriter {
         if result.is_err() {
             self.state.fail();
         }
-        result.map_err(|error| error.in_file(self.path.display()))
+        result.map_err(|error| {
+            match &self.new {
+                Some(_) => error.for_target(self.root.path(), &self.path),
+                None => error,
+            }
+            .in_file(self.path.display())
+        })
     }
 
     fn write_entry(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
@@ -254,6 +252,23 @@ impl DirectoryWriter {
         }
         Ok(())
     }
+}
+
+/// Creates the folder `temporary` with the lock of a writer. `replaced` is the folder that it will replace.
+fn create_temporary(temporary: &Path, replaced: Option<&Metadata>) -> Result<(Folder, File)> {
+    // The folder is cleared later, so neither it nor `.ambar` may be a link.
+    let root = Folder::make(temporary)?;
+    if let Some(found) = replaced {
+        root.inherit(found)?;
+    }
+    match root.make_folder(tree::OWN) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(root.failed(source, tree::OWN, "making the folder"));
+        }
+        _ => {}
+    }
+    let lock = root.create_locked(tree::LOCK)?;
+    Ok((root, lock))
 }
 
 impl ContainerWriter for DirectoryWriter {

@@ -100,10 +100,15 @@ impl SharedFile {
     /// # Errors
     /// `NotFound` if it does not exist on this machine; `Invalid` if another file has its name; `Io`.
     pub fn open(share: &SharedFileInfo) -> Result<Self> {
-        let file = file::open_for_writing(&share.file)?;
-        let metadata = file
-            .metadata()
-            .map_err(|source| Error::io(source, &share.file, "reading the file's inode number"))?;
+        let named = |error: Error| error.for_target(&share.file, &share.path);
+        let file = file::open_for_writing(&share.file).map_err(named)?;
+        let metadata = file.metadata().map_err(|source| {
+            named(Error::io(
+                source,
+                &share.file,
+                "reading the file's inode number",
+            ))
+        })?;
         if metadata.ino() != share.inode {
             let message = "another file has the name of the one that is being written; all ranks \
                            must see the same file system";
@@ -283,6 +288,22 @@ mod tests {
     use super::*;
     use crate::container::{CreateOptions, create};
     use crate::process::succeeds_in_child;
+
+    #[test]
+    fn errors_about_a_new_file_name_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ambar");
+        let mut writer = create(&path, &CreateOptions::default()).unwrap();
+        let share = writer.share().unwrap();
+        drop(writer);
+        let error = SharedFile::open(&share).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(error.file(), share.path.display().to_string());
+        assert!(
+            error.message().starts_with(".x.ambar.ambar-new: "),
+            "{error}"
+        );
+    }
 
     #[test]
     fn a_forked_child_gets_errors_and_does_not_wait_for_threads() {

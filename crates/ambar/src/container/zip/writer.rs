@@ -1,6 +1,6 @@
 //! Writes a ZIP: entries are appended, and a commit is one small write of a slot after them.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,29 +72,9 @@ impl ZipWriter {
             }
         };
         let temporary = file::temporary(&path, ".ambar-new")?;
-        let mut new = file::create_locked(&temporary)?;
-        let has_claims = claims::end_of(&path)?.is_some();
-        if has_claims {
-            // Processes of a killed commit may still be writing into this file.
-            let removed = fs::remove_file(&temporary);
-            removed.map_err(|source| Error::io(source, &temporary, "removing"))?;
-            new = file::create_locked(&temporary)?;
-        }
-        let header = slot::header();
-        let started = match &replaced {
-            Some((_, found)) => file::inherit(&new, found, &path),
-            None => Ok(()),
-        };
-        let started = started.and_then(|()| {
-            new.set_len(0)
-                .and_then(|()| new.write_all_at(&header, 0))
-                .map_err(|source| Error::io(source, &temporary, "writing"))
-        });
-        if let Err(error) = started {
-            // The first error is reported.
-            let _ = fs::remove_file(&temporary);
-            return Err(error);
-        }
+        let metadata = replaced.as_ref().map(|(_, found)| found);
+        let (new, has_claims) = create_temporary(&temporary, &path, metadata)
+            .map_err(|error| file::failed_creating(error, &temporary, &path))?;
         let mut writer = Self::new(Arc::new(new), path, options.durability, HEADER_LEN as u64);
         writer.limits = options.limits;
         writer.has_claims = has_claims;
@@ -231,7 +211,13 @@ impl ZipWriter {
         if result.is_err() {
             self.state.fail();
         }
-        result.map_err(|error| error.in_file(self.path.display()))
+        result.map_err(|error| {
+            match &self.new {
+                Some(new) => error.for_target(&new.temporary, &self.path),
+                None => error,
+            }
+            .in_file(self.path.display())
+        })
     }
 
     /// Appends an entry with the properties of `record` except its offsets, whose bytes `write` appends.
@@ -357,6 +343,40 @@ impl ZipWriter {
         };
         if let Some(end) = end {
             let _ = self.file.set_len(end);
+        }
+    }
+}
+
+/// Creates the file `temporary`, which becomes the ZIP `path`, with its header and the lock. `replaced` is the file at
+/// `path`. Returns whether there are claims on the file, too.
+fn create_temporary(
+    temporary: &Path,
+    path: &Path,
+    replaced: Option<&Metadata>,
+) -> Result<(File, bool)> {
+    let mut new = file::create_locked(temporary)?;
+    let has_claims = claims::end_of(path)?.is_some();
+    if has_claims {
+        // Processes of a killed commit may still be writing into this file.
+        let removed = fs::remove_file(temporary);
+        removed.map_err(|source| Error::io(source, temporary, "removing"))?;
+        new = file::create_locked(temporary)?;
+    }
+    let started = match replaced {
+        Some(found) => file::inherit(&new, found, path),
+        None => Ok(()),
+    };
+    let started = started.and_then(|()| {
+        new.set_len(0)
+            .and_then(|()| new.write_all_at(&slot::header(), 0))
+            .map_err(|source| Error::io(source, temporary, "writing"))
+    });
+    match started {
+        Ok(()) => Ok((new, has_claims)),
+        Err(error) => {
+            // The first error is reported.
+            let _ = fs::remove_file(temporary);
+            Err(error)
         }
     }
 }
