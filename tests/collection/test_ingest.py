@@ -630,8 +630,10 @@ def test_options(tmp_path: Path, zarrs: Path) -> None:
         ambar.ingest(zarrs, target, error_bound={"temperature": "1e-3 of range"}, mode="w")
     with pytest.raises(ValueError, match="created with on_mismatch='cast'"):
         ambar.ingest(zarrs, target, mode="a", on_mismatch="raise")
-    with pytest.raises(ValueError, match="invalid processes: 0; expected a number >= 1"):
-        ambar.ingest(zarrs, target, mode="w", processes=0)
+    for count in (0, 1025, 2**70, True):
+        expected = f"invalid processes: {count}; expected an integer from 1 to 1024, or None"
+        with pytest.raises(ValueError, match=expected):
+            ambar.ingest(zarrs, target, mode="w", processes=count)
     with pytest.raises(FileExistsError):
         ambar.ingest(zarrs, target)
     for on_error in ("stop", "skip"):

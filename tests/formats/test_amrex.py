@@ -406,6 +406,8 @@ def test_invalid_requests_are_refused(small: Path, tmp_path: Path, stores: dict[
         amr.grid("density", level=2)
     with pytest.raises(ValueError, match="level"):
         amr.boxes(2)
+    with pytest.raises(ValueError, match=f"no boxes of level {2**70}: expected 0 to 255"):
+        amr.boxes(2**70)
 
 
 def test_damage_is_noticed(small: Path, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ Processes = Annotated[
     option(
         "Processes that read or write files; by default one per core.",
         min=1,
+        max=1024,
         rich_help_panel=_NETCDF,
     ),
 ]

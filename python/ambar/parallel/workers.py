@@ -21,12 +21,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from ambar import _core
 from ambar._util.cores import usable_cores
 
+MAX_PROCESSES = 1024
+"""Maximum number of processes, as of threads."""
 AHEAD = 4
 """Maximum number of submitted tasks per process."""
 WEIGHT = 64 << 20
@@ -241,11 +244,15 @@ def explained(error: BaseException) -> str:
 
 
 def processes_for(tasks: int, processes: int | None) -> int:
-    """Return the number of processes to start: at most one per core and `AHEAD` tasks.
+    """Return the number of processes to start: `processes`, but at most one per `AHEAD` tasks.
 
-    Raises ValueError if `processes` is less than 1.
+    Raises ValueError if `processes` is neither None, for one per core, nor from 1 to
+    `MAX_PROCESSES`.
     """
-    if processes is not None and processes < 1:
-        raise _core.InvalidError(f"invalid processes: {processes}; expected a number >= 1")
-    cores = usable_cores()
-    return max(min(processes or cores, -(-tasks // AHEAD)), 1)
+    is_valid = isinstance(processes, Integral) and not isinstance(processes, bool)
+    if processes is not None and not (is_valid and 1 <= processes <= MAX_PROCESSES):
+        raise _core.InvalidError(
+            f"invalid processes: {processes!r}; expected an integer from 1 to {MAX_PROCESSES}, or "
+            "None for one per core"
+        )
+    return max(min(processes or usable_cores(), MAX_PROCESSES, -(-tasks // AHEAD)), 1)

@@ -152,8 +152,7 @@ class Amr(FieldRows, CellMaps):
         try:
             return self._core.cell_size(level)
         except (OverflowError, ValueError) as error:
-            why = "expected 0 to 255" if isinstance(error, OverflowError) else error
-            raise _core.InvalidError(f"no cells of level {level}: {why}") from error
+            raise _core.InvalidError(f"no cells of level {level}: {_why(error)}") from error
 
     def boxes(self, level: int) -> np.ndarray:
         """Return the boxes of a level of patches.
@@ -182,7 +181,7 @@ class Amr(FieldRows, CellMaps):
         try:
             return self._core.boxes(level)
         except (OverflowError, ValueError) as error:
-            raise _core.InvalidError(f"no boxes of level {level}: {error}") from error
+            raise _core.InvalidError(f"no boxes of level {level}: {_why(error)}") from error
 
     def read(
         self,
@@ -641,3 +640,8 @@ class Amr(FieldRows, CellMaps):
             )
         number = axes.index(axis)
         return number, [other for other in range(self.ndim) if other != number]
+
+
+def _why(error: Exception) -> object:
+    """Return why the core refused a level, for messages."""
+    return "expected 0 to 255" if isinstance(error, OverflowError) else error
