@@ -927,7 +927,7 @@ def bound_parts(
 def lossy_attributes(bound: float | str) -> dict[str, Any]:
     """Return the attributes that state a loss in the style of the CF conventions."""
 
-def bound_text(bound: float | str) -> str:
+def format_bound(bound: float | str) -> str:
     """Return a bound for people: its numbers have four digits, and are never smaller."""
 
 def codec_encode(

@@ -135,6 +135,6 @@ pub fn lossy_attributes(bound: BoundInput) -> PyResult<JsonObject> {
 
 /// A bound for people: its numbers have four digits, and are never smaller.
 #[pyfunction]
-pub fn bound_text(bound: BoundInput) -> PyResult<String> {
-    Ok(codec::bound_text(bound.parse()?))
+pub fn format_bound(bound: BoundInput) -> PyResult<String> {
+    Ok(codec::format_bound(bound.parse()?))
 }

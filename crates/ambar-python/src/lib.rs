@@ -80,7 +80,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bound::bound_needs_range, module)?)?;
     module.add_function(wrap_pyfunction!(bound::bound_parts, module)?)?;
     module.add_function(wrap_pyfunction!(bound::lossy_attributes, module)?)?;
-    module.add_function(wrap_pyfunction!(bound::bound_text, module)?)?;
+    module.add_function(wrap_pyfunction!(bound::format_bound, module)?)?;
     module.add_class::<amrex::Amrex>()?;
     module.add_class::<amrex::Patches>()?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;

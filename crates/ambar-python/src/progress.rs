@@ -5,13 +5,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ambar::parallel::with_threads;
 use ambar::process::start_threads;
 use ambar::{Error, ErrorKind};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
-use crate::threads::Threads;
+use crate::threads::{Threads, with_threads};
 
 /// Minimum time between two calls of the callable, so that loops over small items stay fast.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -67,7 +66,7 @@ impl Progress {
                 let worker = start_threads(|| {
                     scope.spawn(move || {
                         let _working = working;
-                        with_threads(threads.map(|threads| threads.0), work)
+                        with_threads(threads, work)
                     })
                 });
                 while done.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {

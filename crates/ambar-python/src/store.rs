@@ -24,7 +24,7 @@ use crate::json::JsonObject;
 use crate::kinds::Table;
 use crate::memory::{BorrowedBuffer, StableBytes, numpy_dtype, to_numpy};
 use crate::progress::Progress;
-use crate::threads::{Threads, detached};
+use crate::threads::{Threads, detached, with_threads};
 
 /// One commit of a store, open for reading.
 #[pyclass(frozen, module = "ambar._core")]
@@ -479,7 +479,7 @@ impl Array {
             if small {
                 parallel::on_this_thread(read)
             } else {
-                parallel::with_threads(threads.map(|threads| threads.0), read)
+                with_threads(threads, read)
             }
         })
         .or_raise()

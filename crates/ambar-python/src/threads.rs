@@ -1,7 +1,7 @@
 //! Calls of the library without the GIL, on threads of this process.
 
 use ambar::Error;
-use ambar::parallel::{MAX_THREADS, check_threads, with_threads};
+use ambar::parallel::{self, MAX_THREADS, check_threads};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
@@ -37,7 +37,15 @@ pub fn check_argument(threads: Option<Threads>) {
     let _ = threads;
 }
 
-/// Runs `call` on `threads` threads, with the GIL released.
+/// Runs `call` on `threads` threads; the GIL is released.
+pub fn with_threads<T: Send>(
+    threads: Option<Threads>,
+    call: impl FnOnce() -> ambar::Result<T> + Send,
+) -> ambar::Result<T> {
+    parallel::with_threads(threads.map(|threads| threads.0), call)
+}
+
+/// Releases the GIL, and runs `call` on `threads` threads.
 ///
 /// Parallel loops must run here or in `Progress::run`. Outside of a pool of `with_threads` they would use
 /// rayon's global pool, whose threads do not exist in a forked child, which would wait for them forever.
@@ -46,6 +54,5 @@ pub fn detached<T: Send>(
     threads: Option<Threads>,
     call: impl FnOnce() -> ambar::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(|| with_threads(threads.map(|threads| threads.0), call))
-        .or_raise()
+    py.detach(|| with_threads(threads, call)).or_raise()
 }

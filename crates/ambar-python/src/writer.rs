@@ -31,7 +31,7 @@ use crate::region::Region;
 use crate::regions::SharedCommit;
 use crate::spec::{ArraySpec, DType, profile};
 use crate::store::Store;
-use crate::threads::Threads;
+use crate::threads::{Threads, with_threads};
 
 /// A compression from the name of a profile and error bounds of fields in user notation.
 pub fn compression(profile: &str, bounds: Vec<(String, String)>) -> PyResult<Compression> {
@@ -545,8 +545,7 @@ impl Writer {
         act: impl FnOnce(&mut StoreWriter) -> ambar::Result<()> + Send,
     ) -> PyResult<()> {
         let threads = self.threads;
-        self.inner.with(py, |writer| {
-            ambar::parallel::with_threads(threads.map(|threads| threads.0), || act(writer))
-        })
+        self.inner
+            .with(py, |writer| with_threads(threads, || act(writer)))
     }
 }

@@ -295,14 +295,14 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
         bounds = dict(_dict(group, "error_bounds"))
         stated |= {own + field for field in bounds}
         for field, bound in bounds.items():
-            rows.append((own + field, _core.bound_text(bound), given.pop(field, "-")))
+            rows.append((own + field, _core.format_bound(bound), given.pop(field, "-")))
             parts = [target for target in given if target.partition("@")[0] == field]
             rows += [(own + target, "-", given.pop(target)) for target in parts]
         rows += [(own + target, "-", bound) for target, bound in given.items()]
     for array in found["arrays"]:
         path = "/".join(field_of(array["path"])).lstrip("/")
         if array["error_bound"] and path not in stated:
-            rows.append((array["path"], _core.bound_text(array["error_bound"]), "-"))
+            rows.append((array["path"], _core.format_bound(array["error_bound"]), "-"))
     return rows
 
 

@@ -329,7 +329,7 @@ def ssim_text(value: float) -> str:
 
 def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str]:
     """Return the checked bound, the given bound and whether it held."""
-    bound = "-" if one.bound is None else _core.bound_text(one.bound)
+    bound = "-" if one.bound is None else _core.format_bound(one.bound)
     given = next(iter(one.bounds.values()), "-")
     if one.bound is None and one.bounds:
         # Without a check, the versions have bounds that cannot be added.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use zarrs_metadata::v3::MetadataV3;
 
 use super::array_to_array::{self, ArrayCodec};
-use super::bound_text::bound_text;
+use super::bound_format::format_bound;
 use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec};
 use super::{ambar, pcodec, simplices};
 use crate::dtype::DataType;
@@ -110,7 +110,7 @@ impl CodecChain {
                 let fast = if config.fast { " fast" } else { "" };
                 Some(match config.error_bound {
                     ErrorBound::Lossless => format!("ambar{fast} lossless"),
-                    bound => format!("ambar{fast} {}", bound_text(bound)),
+                    bound => format!("ambar{fast} {}", format_bound(bound)),
                 })
             }
             ValueCodec::Simplices => Some("simplices".to_owned()),

@@ -7,7 +7,7 @@ mod ambar;
 mod array_to_array;
 mod bare_array;
 mod blosc;
-mod bound_text;
+mod bound_format;
 mod candidates;
 mod chain;
 mod chain_metadata;
@@ -26,7 +26,7 @@ mod tests;
 
 pub use ambar::{bound_from_json, bound_to_json};
 pub use bare_array::{BareArray, decode_bare_array, encode_bare_array, encode_bare_array_with};
-pub use bound_text::bound_text;
+pub use bound_format::format_bound;
 pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkGeometry, LeafCells, is_finite, tune};

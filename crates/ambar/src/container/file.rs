@@ -230,7 +230,7 @@ fn lock_current(path: &Path, options: &mut OpenOptions, flags: libc::c_int) -> R
             .and_then(|file| require_regular(&file).map(|()| file))
             .map_err(|source| failed_opening(source, path, "opening for writing"))?;
         lock(&file, path)?;
-        if is_at(&file, path) {
+        if fs::metadata(path).is_ok_and(|named| is_same_file(&file, &named)) {
             return Ok(file);
         }
     }
@@ -264,12 +264,9 @@ fn has_no_locks(source: &io::Error) -> bool {
         .is_some_and(|number| numbers.contains(&number))
 }
 
-/// Whether `path` names the very file that `file` has open.
-fn is_at(file: &File, path: &Path) -> bool {
-    match (identity(file), fs::metadata(path)) {
-        (Ok(open), Ok(named)) => open == (named.dev(), named.ino()),
-        _ => false,
-    }
+/// Whether `named` is the metadata of the file that `file` has open.
+fn is_same_file(file: &File, named: &Metadata) -> bool {
+    identity(file).is_ok_and(|open| open == (named.dev(), named.ino()))
 }
 
 /// Fails unless `path` still names `file`, which the writer of `store` opened under this name.
@@ -278,7 +275,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 /// `Busy`.
 pub fn check_named(file: &File, path: &Path, store: &Path) -> Result<()> {
     let found = match fs::metadata(path) {
-        Ok(_) if is_at(file, path) => return Ok(()),
+        Ok(named) if is_same_file(file, &named) => return Ok(()),
         Ok(_) => "another one",
         Err(error) if is_missing(&error) => "none",
         // A failure of the file system does not show that the name is gone.

@@ -7,7 +7,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// An error bound for people. Its numbers have four significant digits and are rounded up: errors are within the bound
 /// that is printed, too.
-pub fn bound_text(bound: ErrorBound) -> String {
+pub fn format_bound(bound: ErrorBound) -> String {
     match bound {
         ErrorBound::Lossless => "0".to_owned(),
         ErrorBound::Absolute(bound) => rounded_up(bound),
@@ -87,10 +87,10 @@ mod tests {
             ("12 bits", "12 bits"),
             ("62.5 dB", "62.5 dB"),
         ] {
-            assert_eq!(bound_text(bound.parse().unwrap()), text);
+            assert_eq!(format_bound(bound.parse().unwrap()), text);
         }
         let rounded_sum = ErrorBound::Absolute(0.01 + 0.05);
-        assert_eq!(bound_text(rounded_sum), "0.06");
-        assert_eq!(bound_text(ErrorBound::Absolute(f64::MAX)), "1.798e+308");
+        assert_eq!(format_bound(rounded_sum), "0.06");
+        assert_eq!(format_bound(ErrorBound::Absolute(f64::MAX)), "1.798e+308");
     }
 }
