@@ -363,6 +363,22 @@ impl Entry {
         }
     }
 
+    /// The key of the file or object that has the bytes.
+    ///
+    /// # Errors
+    /// `Invalid` for an entry of a ZIP.
+    pub(super) fn key(&self) -> Result<&Arc<str>> {
+        match &self.location {
+            EntryLocation::Key(key) => Ok(key),
+            EntryLocation::Offset(_) => Err(Self::foreign()),
+        }
+    }
+
+    /// The error for an entry of another container.
+    pub(super) fn foreign() -> Error {
+        Error::invalid("the entry belongs to another container; look it up in this one")
+    }
+
     /// Checks that `len` bytes from `offset` on are in the entry.
     pub(super) fn check_range(&self, offset: u64, len: usize) -> Result<()> {
         match offset.checked_add(len as u64) {

@@ -188,12 +188,7 @@ impl Container for DirectoryReader {
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
-        let EntryLocation::Key(key) = &entry.location else {
-            return Err(Error::invalid(
-                "the entry belongs to another container; look it up in this one",
-            )
-            .in_file(&self.location));
-        };
+        let key = entry.key().map_err(|error| error.in_file(&self.location))?;
         let mut read = || {
             entry.check_range(offset, out.len())?;
             let file = self.open_file(key)?;

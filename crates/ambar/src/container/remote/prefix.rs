@@ -215,8 +215,8 @@ impl PrefixReader {
         }
     }
 
-    fn foreign(&self, error: &str) -> Error {
-        Error::invalid(error).in_file(self.location())
+    fn located(&self, error: Error) -> Error {
+        error.in_file(self.location())
     }
 
     fn with_key<T>(&self, result: Result<T>, object: &str) -> Result<T> {
@@ -272,11 +272,7 @@ impl Container for PrefixReader {
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
-        let EntryLocation::Key(key) = &entry.location else {
-            return Err(
-                self.foreign("the entry belongs to another container; look it up in this one")
-            );
-        };
+        let key = entry.key().map_err(|error| self.located(error))?;
         self.with_key(entry.check_range(offset, out.len()), key)?;
         if out.is_empty() || self.cache.fill(key, offset, out) {
             return Ok(());
@@ -291,11 +287,7 @@ impl Container for PrefixReader {
     fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<ReadAhead> {
         let mut ranges_of: HashMap<&Arc<str>, Vec<std::ops::Range<u64>>> = HashMap::new();
         for part in parts {
-            let EntryLocation::Key(key) = &part.entry.location else {
-                return Err(
-                    self.foreign("the entry belongs to another container; look it up in this one")
-                );
-            };
+            let key = part.entry.key().map_err(|error| self.located(error))?;
             let len = usize::try_from(part.len).unwrap_or(usize::MAX);
             self.with_key(part.entry.check_range(part.offset, len), key)?;
             let range = part.offset..part.offset + part.len;

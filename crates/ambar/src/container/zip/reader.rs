@@ -355,17 +355,11 @@ impl ZipReader {
 
     /// Where in the file `len` bytes of `entry` from `offset` on begin.
     fn start_of(&self, entry: &Entry, offset: u64, len: usize) -> Result<u64> {
-        let EntryLocation::Offset(start) = entry.location else {
-            return Err(Error::invalid(
-                "the entry belongs to another container; look it up in this one",
-            )
-            .in_file(self.location()));
-        };
-        entry
-            .check_range(offset, len)
-            .map_err(|error| error.in_file(self.location()))?;
+        let start = entry.file_offset().ok_or_else(Entry::foreign);
         // Entries are inside of the file, so offsets do not overflow.
-        Ok(start + offset)
+        start
+            .and_then(|start| entry.check_range(offset, len).map(|()| start + offset))
+            .map_err(|error| error.in_file(self.location()))
     }
 }
 
