@@ -121,7 +121,7 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
             .collect();
         let params = tune_small(&values, &layout, bound)
             .unwrap()
-            .with_wavelet(true);
+            .with_wavelet(Some(0));
         let stream = encode(
             &values,
             &layout,

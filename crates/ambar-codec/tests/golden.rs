@@ -70,7 +70,7 @@ impl Coding {
             Self::Row => small,
             Self::Plane => tune(values, layout, bound).unwrap(),
             Self::Packed => small.with_bit_packing(),
-            Self::Wavelet => small.with_wavelet(true),
+            Self::Wavelet => small.with_wavelet(Some(0)),
             Self::Packets(2) => small.with_level_contexts().with_packets(2),
             Self::Packets(3) => small.with_packets(3),
             Self::Packets(_) => tune(values, layout, bound).unwrap().with_packets(4),

@@ -357,8 +357,8 @@ impl<T: Element> StreamEncoder<'_, T> {
         let mut encode =
             |params| mean_error::encode(values, layout, root, least, params, self.workspace);
         let mut stream = encode(params)?;
-        if stream.is_none() && params.uses_wavelet() {
-            stream = encode(params.with_wavelet(false))?;
+        if stream.is_none() && params.wavelet().is_some() {
+            stream = encode(params.with_wavelet(None))?;
         }
         let Some(stream) = stream else {
             // Single values are bounded by `root`.

@@ -190,8 +190,8 @@ pub(crate) fn make_symbols<T: Element>(
     let dead_zones = params.uses_rdo().then(context::dead_zones);
     workspace.symbols.clear();
     if let Some(wavelet) = &input.wavelet {
-        let pairs = input.regions.iter().zip(&wavelet.originals);
-        for (region, original) in pairs {
+        for (number, region) in input.regions.iter().enumerate() {
+            let original = wavelet.originals.get(number).map(|values| &values[..]);
             let bins = (bound, levels[0].step);
             let least = input.least;
             make_coefficient_symbols(region, original, &wavelet.transform, bins, least, workspace);
@@ -216,19 +216,16 @@ pub(crate) fn make_symbols<T: Element>(
 }
 
 /// Appends the symbols of a region of wavelet coefficients, with half the width and the width of their bins. The squared error
-/// is that of the values which follow from the coefficients.
+/// is that of the values which follow from the coefficients, or of the coefficients if there are no original values.
 fn make_coefficient_symbols<T: Element>(
     region: &RegionBuffer<'_, T>,
-    original: &[T],
+    original: Option<&[T]>,
     transform: &Transform,
     (bound, step): (f64, f64),
     least: Option<T>,
     workspace: &mut Workspace<T>,
 ) {
     let before = workspace.symbols.square_error;
-    let decoded = &mut workspace.decoded;
-    decoded.resize(original.len(), T::default());
-    let mut synthesis = Synthesis::new(transform);
     let dead_zones = context::dead_zones();
     let mut encoder = Encoder::new(
         region,
@@ -238,6 +235,12 @@ fn make_coefficient_symbols<T: Element>(
         &mut workspace.symbols,
     );
     let [_, ny, nx] = region.shape;
+    let Some(original) = original else {
+        return wavelet::traversal::traverse(transform, step, &mut encoder, |_, _, _| ());
+    };
+    let decoded = &mut workspace.decoded;
+    decoded.resize(original.len(), T::default());
+    let mut synthesis = Synthesis::new(transform);
     wavelet::traversal::traverse(transform, step, &mut encoder, |encoder, [z, y], values| {
         encoder.restore_literals((z * ny + y) * nx, values);
         synthesis.row([z, y], values, decoded);
@@ -267,7 +270,7 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
     wavelet: Option<TransformedRegions<'a, T>>,
 }
 
-/// A transform, and the values of which regions hold the coefficients.
+/// A transform, and the values of which regions hold the coefficients, unless they were dropped.
 struct TransformedRegions<'a, T: Clone> {
     transform: Transform,
     originals: Vec<Cow<'a, [T]>>,
@@ -361,13 +364,13 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         self.wavelet.is_some()
     }
 
-    /// Replaces the values by wavelet coefficients, in the memory of `buffers`. Does nothing where the transform does not
-    /// apply.
-    pub(crate) fn transform(&mut self, buffers: &mut Vec<Vec<T>>) {
+    /// Replaces the values by wavelet coefficients, in the memory of `buffers`, with the possible levels of each dimension less
+    /// `omitted` ones. Does nothing where the transform does not apply.
+    pub(crate) fn transform(&mut self, omitted: u8, buffers: &mut Vec<Vec<T>>) {
         let is_dense = self.arrangement == Arrangement::Array && self.masks.is_none();
         let shape = self.regions.first().map(|region| region.shape);
         let Some((shape, levels)) =
-            shape.and_then(|shape| Some((shape, WaveletLevels::of_shape(shape)?)))
+            shape.and_then(|shape| Some((shape, WaveletLevels::of_shape(shape, omitted)?)))
         else {
             return;
         };
@@ -385,6 +388,14 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             originals: originals.collect(),
             transform,
         });
+    }
+
+    /// Drops the values from which wavelet coefficients were computed: squared errors are those of the coefficients, which are
+    /// nearly equal and known without the inverse transform.
+    pub(crate) fn drop_originals(&mut self) {
+        if let Some(wavelet) = &mut self.wavelet {
+            wavelet.originals.clear();
+        }
     }
 
     /// The smallest value, if decoded values with errors up to `largest_error` may be smaller, and have another sign or be 0.

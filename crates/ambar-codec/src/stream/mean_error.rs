@@ -138,8 +138,8 @@ pub(crate) fn encode<T: Element>(
     let mut buffers = std::mem::take(&mut workspace.buffers);
     let mut input = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
     input.least = least;
-    if params.uses_wavelet() {
-        input.transform(&mut buffers);
+    if let Some(omitted) = params.wavelet() {
+        input.transform(omitted, &mut buffers);
     }
     let found = widest_bound(&input, budget, params, workspace)?;
     let mut stream = found.map(|bound| finish(&input, bound, params, workspace));
@@ -147,9 +147,16 @@ pub(crate) fn encode<T: Element>(
         // The parameters may be those of another chunk, of which wavelets make shorter streams.
         let mut plain = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
         plain.least = least;
-        let measured = budget.quantize_and_measure(&plain, bound, params, workspace);
-        if measured <= 1.0 && symbol_bits(&workspace.symbols, 1.0) < 8.0 * found.len() as f64 {
-            let other = finish(&plain, bound, params, workspace);
+        let length = 8.0 * found.len() as f64;
+        let mut plain_bound = bound;
+        let mut measured = budget.quantize_and_measure(&plain, bound, params, workspace);
+        // Values that are all equal have equal errors, which may exceed the root mean square of uniform errors.
+        if measured > 1.0 && symbol_bits(&workspace.symbols, 1.0) < 0.5 * length {
+            plain_bound = root;
+            measured = budget.quantize_and_measure(&plain, root, params, workspace);
+        }
+        if measured <= 1.0 && symbol_bits(&workspace.symbols, 1.0) < length {
+            let other = finish(&plain, plain_bound, params, workspace);
             if other.len() < found.len() {
                 *found = other;
             }

@@ -40,8 +40,9 @@ pub struct EncoderParams {
     /// Whether the encoder uses rate-distortion optimisation: it minimises rate and squared error together, without a
     /// bound of single values.
     uses_rdo: bool,
-    /// Whether the encoder transforms arrays by wavelets, if it uses rate-distortion optimisation.
-    uses_wavelet: bool,
+    /// Whether the encoder transforms arrays by wavelets, if it uses rate-distortion optimisation: how many of the possible
+    /// levels of each dimension it leaves out.
+    wavelet: Option<u8>,
     /// The first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
     first_ratio: Option<f32>,
 }
@@ -127,19 +128,20 @@ impl EncoderParams {
         }
     }
 
-    /// Replaces whether arrays of which only the mean squared error is bounded become wavelet coefficients. They do not with
-    /// contexts of levels, or if values are not finite.
+    /// Replaces whether arrays of which only the mean squared error is bounded become wavelet coefficients: each dimension is
+    /// transformed as often as its length allows, less `omitted` times. They do not with contexts of levels, or if values
+    /// are not finite.
     #[must_use]
-    pub fn with_wavelet(self, uses_wavelet: bool) -> Self {
+    pub fn with_wavelet(self, omitted: Option<u8>) -> Self {
         Self {
-            uses_wavelet,
+            wavelet: omitted,
             ..self
         }
     }
 
-    /// Whether the encoder transforms arrays by wavelets.
-    pub(crate) fn uses_wavelet(self) -> bool {
-        self.uses_wavelet && self.contexts != Contexts::Level
+    /// Whether the encoder transforms arrays by wavelets: how many of the possible levels of each dimension it leaves out.
+    pub(crate) fn wavelet(self) -> Option<u8> {
+        self.wavelet.filter(|_| self.contexts != Contexts::Level)
     }
 
     /// Replaces whether the encoder uses rate-distortion optimisation.

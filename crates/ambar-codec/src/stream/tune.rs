@@ -155,23 +155,54 @@ fn with_smaller_transform<T: Element>(
         (shape.to_vec(), values)
     };
     let (layout, contexts) = (Layout::Array(&shape), params.contexts());
-    let mut workspace = Workspace::default();
-    let buffers = &mut Vec::new();
-    let interpolated = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
-    let mut transformed = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
-    transformed.transform(buffers);
     let budget = ErrorBudget::new(bound, values);
+    let mut workspace = Workspace::default();
+    let interpolated = EncoderInput::new(values, &layout, bound, contexts, &mut Vec::new())?;
     let interpolation = mean_error::estimate(&interpolated, budget, params, &mut workspace);
     let params = params.with_first_ratio(interpolation.ratio);
-    if !transformed.is_transformed() {
+    let trial = (bound, params);
+    let Some((transformed, omitted)) = smallest_wavelet(values, &layout, trial, &mut workspace)?
+    else {
         return Ok(params);
-    }
+    };
     let wavelet = mean_error::estimate(&transformed, budget, params, &mut workspace);
     Ok(if MIN_WAVELET_GAIN * wavelet.bits <= interpolation.bits {
-        params.with_first_ratio(wavelet.ratio).with_wavelet(true)
+        params
+            .with_first_ratio(wavelet.ratio)
+            .with_wavelet(Some(omitted))
     } else {
         params
     })
+}
+
+/// The wavelet coefficients that take the fewest bits at the first bound of the parameters, and how many levels they omit;
+/// `None` if no transform applies.
+///
+/// Each level gathers the energy of smooth values in fewer coefficients, but spreads that of local details along the other
+/// dimensions, where contexts no longer find it.
+fn smallest_wavelet<'a, T: Element>(
+    values: &'a [T],
+    layout: &Layout<'_>,
+    (bound, params): (f64, EncoderParams),
+    workspace: &mut Workspace<T>,
+) -> Result<Option<(EncoderInput<'a, T>, u8)>> {
+    let buffers = &mut Vec::new();
+    let (mut best, mut least) = (None, f64::INFINITY);
+    for omitted in 0.. {
+        let mut input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
+        input.transform(omitted, buffers);
+        if !input.is_transformed() {
+            break;
+        }
+        input.drop_originals();
+        let trial_bound = bound * params.first_ratio();
+        let bits = estimate_bits(&input, trial_bound, params, 1.0, workspace);
+        if bits >= least {
+            break;
+        }
+        (best, least) = (Some((input, omitted)), bits);
+    }
+    Ok(best)
 }
 
 /// Maximum size ratio of the bit-packed stream to the entropy-coded one.

@@ -34,14 +34,14 @@ const HIGH: [f64; MAX_LEVELS] = [
 pub(crate) struct WaveletLevels([u8; 3]);
 
 impl WaveletLevels {
-    /// The levels that suit regions of a shape; `None` if it is too small.
-    pub(crate) fn of_shape(shape: [usize; 3]) -> Option<Self> {
+    /// The levels that regions of a shape allow, less `omitted` for each dimension; `None` if none is left.
+    pub(crate) fn of_shape(shape: [usize; 3], omitted: u8) -> Option<Self> {
         let levels = shape.map(|mut n| {
             let mut levels = 0;
             while n >= MIN_LENGTH && levels < MAX_LEVELS as u8 {
                 (n, levels) = (n.div_ceil(2), levels + 1);
             }
-            levels
+            levels.saturating_sub(omitted)
         });
         (levels != [0; 3]).then_some(Self(levels))
     }

@@ -64,11 +64,11 @@ fn levels_of_short_dimensions_are_refused() {
 #[test]
 fn chunks_of_which_interpolation_makes_shorter_streams_are_not_transformed() {
     let shape = [24; 3];
-    let length = |values: &[f64], uses_wavelet| {
+    let length = |values: &[f64], wavelet| {
         let (layout, bound) = (Layout::Array(&shape), ErrorBound::Rms(1e-3));
         let smooth = self::values(shape);
         let params = tune_small(&smooth, &layout, bound).unwrap();
-        let params = params.with_wavelet(uses_wavelet);
+        let params = params.with_wavelet(wavelet);
         let stream = encode(
             values,
             &layout,
@@ -81,12 +81,34 @@ fn chunks_of_which_interpolation_makes_shorter_streams_are_not_transformed() {
     let spikes: Vec<f64> = (0..24 * 24 * 24).map(|i| f64::from(i % 997 == 0)).collect();
     let constant = vec![1.0; 24 * 24 * 24];
     for values in [spikes, constant] {
-        let [transformed, interpolated] = [true, false].map(|uses| length(&values, uses));
+        let [transformed, interpolated] = [Some(0), None].map(|wavelet| length(&values, wavelet));
         assert!(
             transformed <= 1.25 * interpolated,
             "{transformed} {interpolated}"
         );
     }
+}
+
+/// A pulse is spread along whole dimensions by levels that are longer than it.
+#[test]
+fn pulses_are_transformed_fewer_times() {
+    let shape = [64, 40, 40];
+    let [_, ny, nx] = shape;
+    let pulse = |i: usize| {
+        let [z, y, x] = [i / nx / ny, i / nx % ny, i % nx].map(|k| k as f64);
+        let radius = (z - 40.0).powi(2) + (y - 12.0).powi(2) + (x - 25.0).powi(2);
+        (1.3 * z).sin() * (-radius / 40.0).exp()
+    };
+    let values: Vec<f64> = (0..shape.iter().product()).map(pulse).collect();
+    let (layout, bound) = (Layout::Array(&shape), ErrorBound::Rms(1e-5));
+    let tuned = tune_small(&values, &layout, bound).unwrap();
+    let [fewer, most] = [tuned, tuned.with_wavelet(Some(0))].map(|params| {
+        let workspace = &mut Workspace::default();
+        let stream = encode(&values, &layout, bound, Some(params), workspace);
+        stream.unwrap().len() as f64
+    });
+    assert!(tuned.wavelet() > Some(0), "{tuned:?}");
+    assert!(fewer <= 0.95 * most, "{fewer} {most}");
 }
 
 proptest! {
@@ -113,11 +135,12 @@ proptest! {
     fn mean_squared_errors_are_bounded(
         shape in [1..20usize, 1..40usize, 1..70usize],
         digits in 0..14i32,
+        omitted in 0..4u8,
         offset in prop::sample::select(vec![0.0, 3.0, 1e9, f64::NAN]),
     ) {
         let values: Vec<f64> = values(shape).into_iter().map(|x| x + offset).collect();
         let (layout, root) = (Layout::Array(&shape), 10f64.powi(-digits));
-        let params = tune_small(&values, &layout, ErrorBound::Rms(root)).unwrap().with_wavelet(true);
+        let params = tune_small(&values, &layout, ErrorBound::Rms(root)).unwrap().with_wavelet(Some(omitted));
         let mut workspace = Workspace::default();
         let stream = encode(&values, &layout, ErrorBound::Rms(root), Some(params), &mut workspace).unwrap();
         prop_assert_eq!(inspect(&stream).unwrap().values, values.len());
