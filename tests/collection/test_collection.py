@@ -153,6 +153,30 @@ def test_coordinates_that_differ_are_kept_by_dataset(path: Path) -> None:
         np.testing.assert_array_equal(part.reshape(wanted.shape), wanted)
 
 
+def test_labels_apply_to_datasets_that_have_the_variable(path: Path) -> None:
+    model = {
+        f"m{n}": xr.Dataset(
+            {"tas": (("time", "lat"), np.full((5, 3), float(n)))},
+            {"time": np.arange(5), "lat": [-45.0, 0.0, 45.0]},
+        )
+        for n in range(2)
+    }
+    # Buoys have a ragged time, and a dimension without labels.
+    buoys = {
+        f"b{n}": xr.Dataset({"sst": (("time", "lat"), np.ones((n + 1, 2)))}, {"time": range(n + 1)})
+        for n in range(2)
+    }
+    mixed = written(path, {**buoys, **model})
+    got = mixed.read("tas", sel={"lat": 45.0, "time": slice(1, 2)})
+    assert got.missing["tas"].tolist() == [True, True, False, False]
+    np.testing.assert_array_equal(got["tas"][2:], [[0, 0], [1, 1]])
+    expected = "'lat' has no coordinate of labels in the dataset 'b0' and 1 more; use isel="
+    with pytest.raises(ambar.InvalidError, match=expected):
+        mixed.read("sst", sel={"lat": 1})
+    with pytest.raises(ambar.InvalidError, match="'lat' has no coordinate.* in the dataset 'b1';"):
+        mixed.read(["tas", "sst"], ["m0", "b1"], sel={"lat": 45.0})
+
+
 def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     rng = np.random.default_rng(1)
     lengths = [5, 5, 8, 0, 3, 8, 100]
@@ -187,7 +211,8 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     np.testing.assert_array_equal(last, [datasets["d2"].t[-1], datasets["d6"].t[-1]])
     with pytest.raises(IndexError, match="out of range of dimension 'obs' of 1 datasets"):
         profiles.read("t", ["d3", "d2"], isel={"obs": 0})
-    with pytest.raises(ambar.InvalidError, match=r"found the ragged 'obs'; use isel=.*\.sel\(obs="):
+    expected = r"the ragged 'obs' in the dataset 'd0' and 6 more; use isel=.*\.sel\(obs="
+    with pytest.raises(ambar.InvalidError, match=expected):
         profiles.read("t", sel={"obs": 10})
     # The whole is a contiguous ragged array, as CF has it.
     whole = profiles.to_xarray(["d2", "d4", "d6"])

@@ -659,7 +659,8 @@ class Collection(CommitContext, Refreshable, Viewable):
             Parts of dimensions by index: integers, slices, lists or masks.
         sel : mapping, optional
             Parts of dimensions by the labels of their coordinates: labels, lists of labels, or
-            slices that include both ends. Ragged dimensions are selected by `isel` alone.
+            slices that include both ends. Ragged dimensions are selected by `isel` alone. Datasets
+            without the variables need no such coordinate.
         out : ndarray or mapping of str to ndarray, optional
             Arrays to read into, of the shape and dtype of the result: one array, or an array for
             each variable.
@@ -702,8 +703,14 @@ class Collection(CommitContext, Refreshable, Viewable):
         families = [piece.family for piece in pieces]
         check_dims({**isel, **(sel or {})}, families or self._families, wanted)
         if sel:
-            split = (split_by_labels(piece, sel, self._reader.coordinate) for piece in pieces)
-            pieces = [part for parts in split for part in parts]
+            coordinate = self._reader.coordinate
+            pieces = [
+                part
+                for piece in pieces
+                for part in split_by_labels(
+                    piece, sel, wanted, coordinate, lambda: self._catalogue.names_at(at)
+                )
+            ]
         arrays: dict[str, np.ndarray | RaggedArray] = {}
         missing = {}
         for name in wanted:

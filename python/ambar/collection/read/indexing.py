@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -111,22 +111,33 @@ def with_leading(values: np.ndarray, keys: tuple[Any, ...]) -> np.ndarray:
 def split_by_labels(
     piece: Piece,
     sel: Mapping[str, Any],
+    variables: Sequence[str],
     coordinate: Callable[[Family, str, np.ndarray], np.ndarray],
+    names: Callable[[], list[str]],
 ) -> list[Piece]:
-    """Convert labels to indices; rows of different coordinates become separate selections."""
+    """Convert labels to indices; rows of different coordinates become separate selections.
+
+    Labels along dimensions that none of the `variables` has in the family do not apply. `names`
+    returns the names of the selected datasets, for errors.
+    """
+    columns = piece.family.columns
+    used = {dim for name in variables if name in columns for dim in columns[name].dims}
     pieces = [piece]
     for dim, label in sel.items():
+        if dim not in used:
+            continue
         new = []
         for part in pieces:
             family = part.family
             if dim not in family.columns or family.columns[dim].dims != (dim,):
                 raise _core.InvalidError(
-                    f"sel=: {dim!r} has no coordinate of labels in /{family.group}; use isel="
+                    f"sel=: {dim!r} has no coordinate of labels{_datasets(part, names)}; use isel="
                 )
             if dim in family.ragged:
                 raise _core.InvalidError(
-                    f"sel=: expected a dimension of one length, found the ragged {dim!r}; use "
-                    f"isel=, or collection[name].sel({dim}=...) for one dataset"
+                    f"sel=: expected a dimension of one length, found the ragged {dim!r}"
+                    f"{_datasets(part, names)}; use isel=, or collection[name].sel({dim}=...) for "
+                    "one dataset"
                 )
             values = coordinate(family, dim, part.rows)
             if values.ndim == 1:
@@ -138,6 +149,14 @@ def split_by_labels(
                 new.append(_with(part, dim, found, which.ravel() == number))
         pieces = new
     return pieces
+
+
+def _datasets(piece: Piece, names: Callable[[], list[str]]) -> str:
+    """Return " in the dataset 'a'", " in the dataset 'a' and 3 more"; "" for no datasets."""
+    if not len(piece.at):
+        return ""
+    more = f" and {len(piece.at) - 1} more" if len(piece.at) > 1 else ""
+    return f" in the dataset {names()[piece.at[0]]!r}{more}"
 
 
 def _with(piece: Piece, dim: str, index: Any, rows: Any) -> Piece:
