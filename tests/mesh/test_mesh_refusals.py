@@ -83,6 +83,21 @@ def test_what_cannot_be_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_invalid_error_bound_is_refused_without_an_array_that_it_applies_to(
+    tmp_path: Path,
+) -> None:
+    mesh = DATASETS["image"]()
+    for bound in ("1e-3 of rnage", {"scalars": "1e-3 of rnage"}, {"missing": -1.0}):
+        with pytest.raises(ambar.InvalidError, match="invalid error bound"):
+            ambar.write_mesh(mesh, tmp_path / "x.ambar", error_bound=bound)
+        with (
+            ambar.create(tmp_path / "y.ambar", "w", fsync=False) as writer,
+            pytest.raises(ambar.InvalidError, match="invalid error bound"),
+        ):
+            write_group(writer, "", mesh, error_bound=bound)
+    assert not (tmp_path / "x.ambar").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [

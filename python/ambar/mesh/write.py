@@ -107,6 +107,7 @@ def write_mesh(
     842
     """
     check_mode(mode, Literal["w-", "w"])
+    _bounds_by_name(error_bound)  # raises ValueError before a file is created
     fsync = fsync and isinstance(path, (str, os.PathLike))  # not for a temporary file
     with (
         errors_of_target(path),
@@ -241,5 +242,5 @@ def _bounds_by_name(error_bound: ErrorBound | None) -> dict[str, float | str]:
         return {}
     bounds = error_bound if isinstance(error_bound, Mapping) else {"*": error_bound}
     for bound in bounds.values():
-        as_text(bound)
+        _core.bound_parts(as_text(bound))
     return {str(name): bound for name, bound in bounds.items()}
