@@ -106,6 +106,8 @@ class MeshFile:
         elif hasattr(source, "GetOutputInformation"):
             source.UpdateInformation()
             times = _times_of(source)
+            if hasattr(reader, "active_time_set"):
+                times = _times_of_sets(source) or times
             self.times = times if len(times) > 1 else []
         elif hasattr(reader, "time_values"):  # not of VTK
             self.times = list(reader.time_values)
@@ -139,7 +141,11 @@ class MeshFile:
         if reader is None:
             mesh = self._pyvista.read(self.path)
         else:
-            if self.times and hasattr(reader, "set_active_time_value"):
+            if self.times and hasattr(reader, "active_time_set"):
+                # EnSight: geometry and variables may have different time sets. PyVista accepts the
+                # times of one set; VTK takes from each set the step at or before the time.
+                reader.reader.SetTimeValue(self.times[step])
+            elif self.times and hasattr(reader, "set_active_time_value"):
                 reader.set_active_time_value(self.times[step])
             elif self.times:
                 reader.reader.UpdateTimeStep(self.times[step])
@@ -271,6 +277,17 @@ def _times_of(source: Any) -> list[float]:
     return [float(time) for time in info.Get(key)] if info.Has(key) else []
 
 
+def _times_of_sets(source: Any) -> list[float]:
+    """Return the times of a reader of EnSight, without sets of one time, such as of the geometry.
+
+    The geometry and the variables may have different sets.
+    """
+    sets = source.GetTimeSets()
+    arrays = [sets.GetItem(number) for number in range(sets.GetNumberOfItems() if sets else 0)]
+    values = [[a.GetTuple1(n) for n in range(a.GetNumberOfTuples())] for a in arrays]
+    return sorted({time for times in values if len(times) > 1 for time in times})
+
+
 def _xdmf_reader(path: Path) -> SimpleNamespace:
     """Return VTK's reader of XDMF; PyVista does not support files without times."""
     import pyvista
@@ -309,10 +326,21 @@ def _append_line_end(reader: Any, path: Path) -> None:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, and of the folder with its pieces, or of a case of OpenFOAM."""
+    """Return the bytes of a file and of the files of its values, or of a case of OpenFOAM."""
     if path.suffix == ".foam":
         files = (file for file in path.parent.rglob("*") if file.suffix != ".ambar")
         return sum(file.stat().st_size for file in files if file.is_file())
+    if path.suffix.lower() == ".case":
+        return sum(file.stat().st_size for file in {path, *_files_of_ensight(path)})
     folder = path.with_suffix("") if path.suffix.lower() in _BLOCKS else path
     inside = folder.rglob("*") if folder.is_dir() else ()
     return sum(file.stat().st_size for file in (path, *inside) if file.is_file())
+
+
+def _files_of_ensight(path: Path) -> Iterator[Path]:
+    """Yield the existing files that a case of EnSight names, such as ``model: 1 x.geo**``."""
+    files = [file for file in path.parent.iterdir() if file.is_file()]
+    for line in path.read_text(errors="replace").splitlines():
+        for word in line.partition(":")[2].split():
+            pattern = re.compile(re.escape(word.strip('"')).replace(r"\*", "[0-9]"))
+            yield from (file for file in files if pattern.fullmatch(file.name))
