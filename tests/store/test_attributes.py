@@ -90,6 +90,24 @@ def test_other_types_become_those_of_json(tmp_path: Path, value: Any, expected: 
         assert math.copysign(1, found) == math.copysign(1, expected)
 
 
+def test_floats_that_json_lacks_come_back(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "x.ambar"
+    given = {"nan": math.nan, "limits": [-math.inf, 1.0, {"above": np.float32("inf")}]}
+    read = {"nan": math.nan, "limits": [-math.inf, 1.0, {"above": math.inf}]}
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_group("group", given)
+        writer.create_array("x", [1.0], attrs=given)
+        writer.attrs.update(given)
+        assert repr(writer.attrs) == repr(read)
+    ambar.convert(path, tmp_path / "copy.ambar", fsync=False)
+    for store in (ambar.open_store(path), ambar.open_store(tmp_path / "copy.ambar")):
+        for node in (store, store["group"], store["x"]):
+            assert repr({name: node.attrs[name] for name in given}) == repr(read)
+    theirs = zarr.open_group(zarr.storage.ZipStore(path, mode="r"), mode="r")
+    assert theirs["x"].attrs["nan"] == {"float": "nan"}
+
+
 LOOP: dict[str, Any] = {}
 LOOP["a"] = [LOOP]
 ITSELF = np.empty(1, dtype=object)
@@ -104,9 +122,6 @@ ITSELF[0] = ITSELF
         ({"a": LOOP}, "contains itself"),
         ({"a": ITSELF}, "contains itself"),
         ({"a": nested(DEEPEST)}, f"at most {DEEPEST} nested"),
-        ({"a": [math.nan]}, '"a": expected finite numbers, found nan'),
-        ({"a": -math.inf}, "found -inf"),
-        ({"a": np.float32("nan")}, "found nan"),
         ({"a": 2**64}, "expected integers of 64 bits, found 18446744073709551616"),
         ({"a": -(2**63) - 1}, "expected integers of 64 bits, found -9223372036854775809"),
         ({"a": "\ud800"}, "lone surrogate"),
@@ -187,8 +202,8 @@ def test_an_invalid_change_changes_nothing(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
         writer.create_group("run", {"code": "solver", "b": 1})
         attrs = writer["run"].attrs
-        with pytest.raises(ambar.InvalidError, match='"b": expected finite'):
-            attrs.update(a=1, b=math.nan)
+        with pytest.raises(ambar.InvalidError, match='"b": expected values that JSON'):
+            attrs.update(a=1, b=1j)
         with pytest.raises(ambar.NotFoundError, match='"cod" does not exist; did you mean code'):
             del attrs["cod"]
         with pytest.raises(ambar.NotFoundError, match="attribute 'cod'.*did you mean 'code'"):

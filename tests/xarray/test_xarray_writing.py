@@ -383,10 +383,22 @@ def test_arrays_alone(path: Path) -> None:
 
 
 def test_attributes_that_json_lacks(path: Path) -> None:
-    dataset = xr.Dataset({"a": ("x", [1.0], {"limit": np.float32(np.inf), "n": np.int64(3)})})
-    with pytest.warns(xr.SerializationWarning, match="'limit' is inf"):
-        dataset.ambar.write(path)
-    assert reopened(path)["a"].attrs == {"limit": "Infinity", "n": 3}
+    dataset = xr.Dataset(
+        {"a": ("x", [1.0], {"limit": np.float32(np.inf), "n": np.int64(3)})}, attrs={"v": np.nan}
+    )
+    dataset.ambar.write(path)
+    found = reopened(path)
+    assert found["a"].attrs == {"limit": np.inf, "n": 3}
+    assert repr(found.attrs) == "{'v': nan}"
+    zarr = pytest.importorskip("zarr")
+    masked = xr.Dataset({"a": ("x", [1.0, np.nan])})
+    masked.a.encoding = {"missing_value": np.nan, "_FillValue": np.nan}
+    masked.ambar.write(path.with_name("masked.ambar"))
+    assert repr(reopened(path.with_name("masked.ambar"))["a"].encoding["missing_value"]) == "nan"
+    with zarr.storage.ZipStore(path.with_name("masked.ambar"), mode="r") as store:
+        np.testing.assert_array_equal(xr.open_zarr(store, consolidated=False)["a"], [1.0, np.nan])
+    reopened(path).ambar.write(path.with_name("again.ambar"))
+    xr.testing.assert_identical(reopened(path.with_name("again.ambar")), found)
     with pytest.raises(TypeError, match="'what' is of type object"):
         xr.Dataset(attrs={"what": object()}).ambar.write(path, mode="w")
     with pytest.raises(ValueError, match="'/' separates groups"):

@@ -103,12 +103,7 @@ fn value(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return integer(object).map(Value::Number);
     }
     if let Ok(float) = object.cast::<PyFloat>() {
-        let number = Number::from_f64(float.value()).map(Value::Number);
-        return number.ok_or_else(|| {
-            invalid(format!(
-                "expected finite numbers, found {float}; store None or a string"
-            ))
-        });
+        return Ok(number(float.value()));
     }
     if depth == MAX_DEPTH {
         return Err(invalid(format!(
@@ -137,6 +132,21 @@ fn value(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         "expected values that JSON can represent (None, bool, int, float, str, list, dict), found {}; convert it",
         object.get_type().name()?
     )))
+}
+
+/// A float; one that is not finite is `{"float": "nan"}`, `"inf"` or `"-inf"`, as in attributes of collections.
+fn number(float: f64) -> Value {
+    Number::from_f64(float).map_or_else(
+        || {
+            let name = if float.is_nan() {
+                "nan".into()
+            } else {
+                float.to_string()
+            };
+            Value::Object(Map::from_iter([("float".into(), Value::String(name))]))
+        },
+        Value::Number,
+    )
 }
 
 /// Converts the items of a mapping. `items` is a copy, because Python code that runs meanwhile can change the mapping.

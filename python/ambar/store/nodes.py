@@ -79,10 +79,29 @@ def _value(values: dict[str, Any], name: str) -> Any:
     return values[name]
 
 
+def decoded_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes with floats in place of ``{"float": "nan"}``, ``"inf"`` and ``"-inf"``.
+
+    JSON lacks these numbers. The attribute ``ambar`` is returned unchanged.
+    """
+    return {name: part if name == "ambar" else _decoded(part) for name, part in values.items()}
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1 and value.get("float") in ("nan", "inf", "-inf"):
+        return float(value["float"])
+    return {key: _decoded(part) for key, part in value.items()}
+
+
 class Attributes(Mapping[str, Any]):
     """The attributes of a group or an array: a mapping of names to JSON values, for reading.
 
-    It equals a dictionary of the same items. `Writer.attrs` changes attributes.
+    It equals a dictionary of the same items. `Writer.attrs` changes attributes. NaN and infinities
+    are floats.
 
     Examples
     --------
@@ -90,8 +109,8 @@ class Attributes(Mapping[str, Any]):
     'g/cm3'
     """
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._values = values
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = decoded_attributes(values)
 
     def __getitem__(self, name: str) -> Any:
         return _value(self._values, name)
@@ -111,8 +130,9 @@ class WriterAttributes(MutableMapping[str, Any]):
     """The attributes of a group or an array of a store that is open for writing.
 
     A mapping of names to JSON values. The next commit makes changes visible to readers. NumPy
-    scalars and arrays are stored as numbers, strings and lists. Values that the mapping returns are
-    copies: assign a changed list or dictionary again. The name ``ambar`` is reserved.
+    scalars and arrays are stored as numbers, strings and lists. NaN and infinities are stored as
+    ``{"float": "nan"}``, ``"inf"`` and ``"-inf"``, and read as floats. Values that the mapping
+    returns are copies: assign a changed list or dictionary again. The name ``ambar`` is reserved.
 
     Examples
     --------
@@ -129,7 +149,7 @@ class WriterAttributes(MutableMapping[str, Any]):
         self._path = path
 
     def _read(self) -> dict[str, Any]:
-        return self._core.attributes(self._path)
+        return decoded_attributes(self._core.attributes(self._path))
 
     def __getitem__(self, name: str) -> Any:
         return _value(self._read(), name)

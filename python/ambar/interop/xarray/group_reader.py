@@ -20,7 +20,7 @@ from ambar import _core
 from ambar._util.text import suggestion
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
-from ambar.store.nodes import field_of
+from ambar.store.nodes import decoded_attributes, field_of
 from ambar.store.store import Store
 
 # The indexing that `Array.read` supports; xarray does the rest in memory.
@@ -76,7 +76,8 @@ class GroupStore(AbstractDataStore):
     def get_attrs(self) -> dict[str, Any]:
         """Return the group's attributes, without the attribute ``ambar``."""
         attributes = self.store._attributes(self.group)
-        return {name: value for name, value in attributes.items() if name != "ambar"}
+        attributes.pop("ambar", None)
+        return decoded_attributes(attributes)
 
     def get_dimensions(self) -> dict[str, int]:
         """Return the sizes of the dimensions."""
@@ -128,6 +129,9 @@ def attributes_of(array: Array, loss: Mapping[str, Any] | None = None) -> dict[s
     attributes = {**array.attrs, **(array.lossy_attrs if loss is None else loss)}
     if "_FillValue" in attributes:
         attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
+    missing = attributes.get("missing_value")
+    if array.dtype.kind == "f" and missing in ("nan", "inf", "-inf"):
+        attributes["missing_value"] = float(missing)
     return attributes
 
 

@@ -6,7 +6,6 @@ The encoding on disk is that of xarray's own Zarr backend, so that ``xarray.open
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -202,6 +201,10 @@ class WritableGroup(AbstractWritableDataStore):
         if fill is not None:
             attributes["_FillValue"] = FillValueCoder.encode(fill, variable.dtype)
         attributes = {key: self.encode_attribute(value) for key, value in attributes.items()}
+        missing = attributes.get("missing_value")
+        if isinstance(missing, float) and not np.isfinite(missing):
+            # Other readers of Zarr pass it to xarray, which refuses objects there.
+            attributes["missing_value"] = str(missing)
         written = variable.copy(deep=False)
         written.attrs = json_attributes(attributes, f"variable {name!r}")
         self._session.create(self._node(name), written, encoding)
@@ -227,9 +230,7 @@ def _name(name: Any) -> str:
 
 
 def json_attributes(attributes: Mapping[Any, Any], owner: str) -> dict[str, Any]:
-    """Return attributes that JSON can represent.
-
-    NaN and infinities become strings, with a warning.
+    """Return attributes that a store can represent.
 
     Raises TypeError for objects other than strings, numbers, bools and lists of these.
     """
@@ -243,13 +244,6 @@ def _plain(value: Any, place: str) -> Any:
         return {str(key): _plain(part, place) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part, place) for part in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        warnings.warn(
-            f"{place} is {value}, which JSON cannot represent as a number: stored as a string",
-            xr.SerializationWarning,
-            stacklevel=2,
-        )
-        return {np.inf: "Infinity", -np.inf: "-Infinity"}.get(value, "NaN")
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise TypeError(
