@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar.formats.amrex.kind import _has_ghosts
 from tests.helpers import plotfile_writer, plotfiles
 from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.command_line import run
@@ -548,3 +549,28 @@ def test_the_command_line(small: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert "exists" in err
     code, out, _ = run(capsys, "verify", target)
     assert code == 0
+
+
+def test_ghost_cells_are_reported(tmp_path: Path) -> None:
+    level = tmp_path / "plt00000" / "Level_0"
+    level.mkdir(parents=True)
+    for line, expected in (("0", False), ("2", True), ("(0,0,0)", False), ("(0,1,0)", True)):
+        (level / "Cell_H").write_text(f"1\n1\n3\n{line}\n(1 0\n((0,0,0) (7,7,7) (0,0,0))\n)\n")
+        assert _has_ghosts(level.parent) is expected
+
+
+def test_cylindrical_plotfiles_have_no_volumes(tmp_path: Path) -> None:
+    folder = write_plotfile(
+        tmp_path / "plt00000",
+        [[((0, 0), (31, 15))]],
+        {"density": lambda x, y: 1 + x + y},
+        domain=(32, 16),
+    )
+    header = (folder / "Header").read_text()
+    (folder / "Header").write_text(header.replace("\n0\n0\n", "\n1\n0\n", 1))
+    amr = ambar.open_snapshot(folder).amr
+    message = "not known in cylindrical coordinates; give weight=None, or a field"
+    for read in (lambda: amr.mean("density"), lambda: amr.read("volume")):
+        with pytest.raises(ambar.NotFoundError, match=message):
+            read()
+    assert amr.mean("density", weight=None) == pytest.approx(2.0)

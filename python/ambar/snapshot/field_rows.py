@@ -78,6 +78,7 @@ _UNITS = {
 }
 """The unit of each quantity in representations."""
 _HEADER = ("field", "dtype", "unit", "size", "codecs")
+_OF_VOLUMES = ("volume", "cell_volume", "mass", "cell_mass")
 _OPEN_ROWS = 12
 
 
@@ -436,6 +437,13 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         try:
             return resolution.column(name, arithmetic=not (is_other and "/" in name))
         except MissingError as error:
+            system = getattr(self._info, "coordinates", "cartesian")
+            if system != "cartesian" and name.rpartition("/")[2] in _OF_VOLUMES:
+                raise _core.NotFoundError(
+                    f'{self._source.location}: column "{name}" is not available: the volumes of '
+                    f"cells are not known in {system} coordinates; give weight=None, or a field as "
+                    "the weight"
+                ) from None
             if reason := str(error):
                 missing = self._missing_components(reason) if "the field " in reason else ""
                 raise _core.NotFoundError(
