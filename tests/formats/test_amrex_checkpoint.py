@@ -79,6 +79,11 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_checkpoint(tmp_path_factory.mktemp("checkpoint") / "chk00100")
 
 
+def test_a_checkpoint_is_named_by_what_opens_stores(checkpoint: Path) -> None:
+    with pytest.raises(ambar.InvalidError, match="found a checkpoint of AMReX; convert it first"):
+        ambar.open(checkpoint)
+
+
 def test_a_checkpoint_is_written_again_bit_for_bit(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
