@@ -11,6 +11,7 @@ import pytest
 import ambar
 from tests.helpers import plotfiles
 from tests.helpers.paths import RAMSES
+from tests.helpers.sample_outputs import output
 
 TILTED = (0.3, -0.8, 0.5)
 
@@ -287,3 +288,9 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
     flat = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
     with pytest.raises(ValueError, match="three dimensions"):
         flat.amr.map("density", axis="x")
+
+
+def test_a_grid_that_exceeds_the_memory_names_its_size_and_the_levels() -> None:
+    amr = ambar.open_snapshot(output("sedov")).amr
+    with pytest.raises(ambar.LimitError, match="level 20 has .* x .* cells, and the finest cells"):
+        amr.grid("density", level=20)

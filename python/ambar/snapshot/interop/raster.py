@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ambar._core import InvalidError
+from ambar._core import InvalidError, LimitError
 from ambar._util.optional import require
 from ambar.snapshot.derived.resolution import Definition, check_integrals, computed_columns
 from ambar.snapshot.regions import AXES, cell_range, domain_part
@@ -67,7 +67,10 @@ def raster(
     origin: Any
     is_image = len(axes) == 2
     if chunks is None:
-        values, origin = reader.read(reader.lo, reader.hi)
+        try:
+            values, origin = reader.read(reader.lo, reader.hi)
+        except LimitError as error:
+            raise LimitError(f"{_grid_text(amr, reader, axes)}: {error}") from None
     else:
         if is_image and isinstance(chunks, tuple):
             chunks = chunks[::-1]
@@ -145,6 +148,16 @@ def raster_reader(
     read = partial(_read, amr, method, arguments, request.definitions)
     lower, sizes = np.array(amr.lower), np.array(amr.cell_size(level))
     return RasterReader(read, lo, hi, level, lower, sizes, units, factor)
+
+
+def _grid_text(amr: Amr, reader: RasterReader, axes: Sequence[int]) -> str:
+    """Return the size of a grid, and the levels of the cells, for messages."""
+    sides = (np.asarray(reader.hi) - np.asarray(reader.lo)) / reader.sizes
+    text = " x ".join(f"{max(1, round(float(sides[axis]))):,}" for axis in axes)
+    first, last = amr.levels
+    return f"level {reader.level} has {text} cells, and the finest cells are of level {last}" + (
+        f" (levels {first} to {last})" if first != last else ""
+    )
 
 
 def _check_chunks(chunks: Chunks, ndim: int) -> None:
