@@ -1,5 +1,6 @@
 """The program `ambar`, also as ``python -m ambar``."""
 
+import signal
 import sys
 
 _REFUSED, _INTERRUPTED = 4, 130
@@ -8,6 +9,8 @@ _REFUSED, _INTERRUPTED = 4, 130
 
 def main() -> None:
     """Run the command line and exit; without the extra `cli`, print how to install it."""
+    # Batch systems end jobs by SIGTERM: as after Ctrl-C, temporary files are removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from ambar.cli import main as run
     except ModuleNotFoundError as error:

@@ -103,6 +103,21 @@ def test_ctrl_c_says_what_the_store_has(
     assert ("was not written" in err) == (not committed)
 
 
+def test_the_signal_of_batch_systems_is_reported_as_ctrl_c(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\nimport ambar.cli\nfrom ambar.__main__ import main\n"
+        "def wait(*_, **__):\n    os.kill(os.getpid(), signal.SIGTERM)\n    signal.pause()\n"
+        "ambar.store.store.Store.verify = wait\nmain()"
+    )
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", [1.0])
+    command = [sys.executable, "-c", "import ambar.store.store\n" + code, "verify", "x.ambar"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_ctrl_c_of_any_command_is_reported(
     store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
