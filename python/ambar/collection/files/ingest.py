@@ -208,7 +208,7 @@ def ingest(
         **writing,
     ) as collection:
         run = _Run(collection, sources, on_error)
-        title = f"ingesting {len(run.wanted):,} files"
+        title = f"ingesting {plural(len(run.wanted), 'file')}"
         with (
             progress_function(progress, title) as report,
             Workers(processes_for(len(run.wanted), processes)) as workers,
