@@ -574,3 +574,20 @@ def test_cylindrical_plotfiles_have_no_volumes(tmp_path: Path) -> None:
         with pytest.raises(ambar.NotFoundError, match=message):
             read()
     assert amr.mean("density", weight=None) == pytest.approx(2.0)
+
+
+def test_errors_write_boxes_as_cell_h_does(tmp_path: Path) -> None:
+    boxes = [[((0, 0), (31, 15)), ((16, 0), (31, 7))]]
+    fields = {"density": lambda x, y: 1 + x + y}
+    folder = write_plotfile(tmp_path / "plt00000", boxes, fields, domain=(32, 16))
+    with pytest.raises(ValueError, match=r"\(\(0,0\) \(31,15\) \(0,0\)\) overlaps another box"):
+        ambar.open_snapshot(folder).amr.read("density")
+
+
+def test_a_field_that_occurs_twice_is_named(tmp_path: Path) -> None:
+    folder = write_plotfile(tmp_path / "plt00000")
+    header = (folder / "Header").read_text()
+    first, second = header.split("\n")[2:4]
+    (folder / "Header").write_text(header.replace(f"\n{second}\n", f"\n{first}\n", 1))
+    with pytest.raises(ambar.CorruptError, match=f'found "{first}" twice; rename one'):
+        ambar.open_snapshot(folder).amr.read("density")

@@ -171,7 +171,7 @@ const HOSTILE_HEADER: &[Hostile] = &[
         "Lev_9/State",
         "Lev_9/State_H: expected this file",
     ),
-    ("density", "Y(H2)", "only one field"),
+    ("density", "Y(H2)", "found \"Y(H2)\" twice"),
 ];
 
 const HOSTILE_CELLS: &[Hostile] = &[

@@ -78,7 +78,7 @@ impl PlotfileHeader {
             return Err(text.error(expected));
         }
         let version = text.line(expected)?.to_owned();
-        let fields = fields(&mut text)?;
+        let fields = fields(&mut text, path)?;
         let ndim = text.integer("the number of dimensions", 1..=3)? as usize;
         let time = text.number("the time")?;
         let finest = text.integer("the finest level", 0..=MAX_LEVEL)? as usize;
@@ -229,8 +229,8 @@ impl PlotfileHeader {
             let is_valid = ratio.iter().all(|ratio| (1..=1024).contains(ratio));
             if !is_valid || level.domain.refined(ratio) != next.domain {
                 return Err(Error::corrupt(format!(
-                    "level {}: expected a domain that refines the one of level {number} ({:?}), \
-                     found {:?}; copy the plotfile again",
+                    "level {}: expected a domain that refines the one of level {number} ({}), \
+                     found {}; copy the plotfile again",
                     number + 1,
                     level.domain,
                     next.domain
@@ -250,7 +250,7 @@ impl PlotfileHeader {
     }
 }
 
-fn fields(text: &mut TextParser<'_>) -> Result<Vec<String>> {
+fn fields(text: &mut TextParser<'_>, path: &Path) -> Result<Vec<String>> {
     let number = text.count("the number of fields")?;
     text.line("the end of the line")?;
     let mut fields: Vec<String> = Vec::new();
@@ -264,7 +264,11 @@ fn fields(text: &mut TextParser<'_>) -> Result<Vec<String>> {
     let mut sorted: Vec<_> = fields.iter().collect();
     sorted.sort();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => Err(text.error(&format!("only one field {:?}", twice[0]))),
+        Some(twice) => Err(Error::corrupt(format!(
+            "expected fields of different names, found {:?} twice; rename one of the two in Header",
+            twice[0]
+        ))
+        .in_file(path.display())),
         None => Ok(fields),
     }
 }

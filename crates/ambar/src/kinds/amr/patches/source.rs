@@ -51,7 +51,7 @@ pub trait PatchSource: Send + Sync {
             .filter(|frame| frame.contains(part));
         let frame = frame.ok_or_else(|| {
             Error::not_found(format!(
-                "level {level} has no box {index} that contains {part:?}"
+                "level {level} has no box {index} that contains {part}"
             ))
         })?;
         if frame == part {

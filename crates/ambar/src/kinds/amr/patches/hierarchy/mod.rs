@@ -4,6 +4,8 @@ pub(super) mod box_tree;
 pub(super) mod nest;
 pub(super) mod rows;
 
+use std::fmt;
+
 use crate::error::{Error, Result};
 
 /// A rectangle of cells of one level: `lo .. hi` in each dimension, in that level's cell indices,
@@ -14,6 +16,21 @@ pub struct IndexBox {
     pub lo: [i64; 3],
     /// The index after the last cell.
     pub hi: [i64; 3],
+}
+
+/// As in files of AMReX, `((64,0) (81,15) (0,0))`: the first and the last cell, and zeros for values at cell centres.
+/// Trailing dimensions of the range `0 .. 1` are left out.
+impl fmt::Display for IndexBox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = (1..3).rev().find(|&d| (self.lo[d], self.hi[d]) != (0, 1));
+        let ndim = used.unwrap_or(0) + 1;
+        let tuple = |indices: [i64; 3]| {
+            let indices: Vec<_> = indices[..ndim].iter().map(i64::to_string).collect();
+            format!("({})", indices.join(","))
+        };
+        let last = self.hi.map(|index| index.saturating_sub(1));
+        write!(f, "({} {} {})", tuple(self.lo), tuple(last), tuple([0; 3]))
+    }
 }
 
 /// Maximum magnitude of a cell index: differences and products of two indices cannot overflow.
@@ -152,11 +169,11 @@ impl PatchLevel {
         for index_box in self.boxes.iter().chain([&self.domain]) {
             let far = |x: &i64| x.unsigned_abs() > MAX_INDEX as u64;
             if index_box.lo.iter().chain(&index_box.hi).any(far) {
-                return Err(format!("{index_box:?} has an index beyond {MAX_INDEX}"));
+                return Err(format!("{index_box} has an index beyond {MAX_INDEX}"));
             }
             let flat = |d: usize| index_box.lo[d] == 0 && index_box.hi[d] == 1;
             if !(ndim..3).all(flat) {
-                return Err(format!("{index_box:?} has more than {ndim} dimensions"));
+                return Err(format!("{index_box} has more than {ndim} dimensions"));
             }
         }
         if self.boxes.iter().any(IndexBox::is_empty) {

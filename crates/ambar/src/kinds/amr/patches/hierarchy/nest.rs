@@ -81,7 +81,7 @@ impl Nest {
         match out {
             None => Ok(()),
             Some(out) => Err(Error::invalid(format!(
-                "{out:?} is not inside the boxes of the next coarser level"
+                "{out} is not inside the boxes of the next coarser level"
             ))
             .at_node(format!("level {level}"))),
         }
@@ -248,7 +248,7 @@ fn check_level(level: &PatchLevel, coarser: Option<&PatchLevel>, tree: &BoxTree)
         let aligned = |b: &&IndexBox| b.coarsened(coarser.ratio).refined(coarser.ratio) == **b;
         if let Some(cut) = all.clone().find(|b| !aligned(b)) {
             return Err(Error::invalid(format!(
-                "{cut:?} begins or ends inside of a cell of the next coarser level, whose cells are \
+                "{cut} begins or ends inside of a cell of the next coarser level, whose cells are \
                  {:?} times larger",
                 coarser.ratio
             )));
@@ -261,6 +261,6 @@ fn check_level(level: &PatchLevel, coarser: Option<&PatchLevel>, tree: &BoxTree)
     });
     match overlapping {
         None => Ok(()),
-        Some((_, b)) => Err(Error::invalid(format!("{b:?} overlaps another box"))),
+        Some((_, b)) => Err(Error::invalid(format!("{b} overlaps another box"))),
     }
 }

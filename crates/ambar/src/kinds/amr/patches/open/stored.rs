@@ -156,7 +156,7 @@ impl Values for StoredValues {
         match boxes.iter().find(|b| b.lo.iter().chain(&b.hi).any(far)) {
             None => Ok(boxes),
             Some(b) => Err(Error::corrupt(format!(
-                "{b:?} has an index beyond {MAX_INDEX}; restore the file from a copy"
+                "{b} has an index beyond {MAX_INDEX}; restore the file from a copy"
             ))
             .at_node(path)
             .in_file(self.store.location())),

@@ -40,7 +40,7 @@ impl PatchSource for PatchAmr {
         let size = self.dtypes[place].size().unwrap_or(1);
         if out.len() != frame.cells() * size {
             return Err(Error::invalid(format!(
-                "expected a buffer of {} bytes for the values of {frame:?}, found {}",
+                "expected a buffer of {} bytes for the values of {frame}, found {}",
                 frame.cells() * size,
                 out.len()
             )));
