@@ -272,3 +272,28 @@ def test_grids_of_a_collection_are_maps(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_grid([[panel]]).savefig(tmp_path / "days.png")
+
+
+@pytest.mark.parametrize(
+    ("shape", "x", "y", "is_equal"),
+    [
+        ((1000, 4000), (-2, 3998), (-0.5, 999.5), True),
+        ((1000, 3000), (-1.5, 2998.5), (-0.5, 999.5), True),
+        ((3, 3000, 700), (-0.5, 699.5), (-1.5, 2998.5), False),
+    ],
+)
+def test_axes_of_large_arrays_are_indices_of_the_array(
+    shape: tuple[int, ...],
+    x: tuple[float, float],
+    y: tuple[float, float],
+    is_equal: bool,
+    tmp_path: Path,
+) -> None:
+    """They were indices of the values that a reduced picture has: 0 to 1000 of 4000."""
+    values = np.broadcast_to(np.arange(shape[-1], dtype="f4"), shape)
+    with ambar.create(tmp_path / "a.ambar") as writer:
+        writer.create_array("a", values, dims=("t", "y", "x")[-len(shape) :])
+    figure: Any = arrays.draw(ambar.open_store(tmp_path / "a.ambar"), ArraysPlot(path="x"))
+    axes = figure.axes[0]
+    assert (axes.get_xlim(), axes.get_ylim()) == (x, y)
+    assert (axes.get_aspect() == 1) == is_equal

@@ -19,7 +19,7 @@ from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, 
 from ambar.interop.xarray.group_reader import open_group
 from ambar.kinds.figures import draw_object
 from ambar.pictures.axes import CoordinateAxis, axis_of, is_side
-from ambar.pictures.images import at_indices, image_panel, numbers_of, position_text
+from ambar.pictures.images import at_indices, at_steps, image_panel, numbers_of, position_text
 from ambar.pictures.options import ArraysPlot
 from ambar.pictures.steps import ArrayPlace, locate, locate_frames, names_to_choose
 
@@ -139,9 +139,7 @@ def array_of(store: Store, place: ArrayPlace, request: ArraysPlot) -> xr.DataArr
             indices[hidden[0]] = place.index
         found = at_indices(found, indices)
     if found.ndim == 2:
-        most = request.resolution or _PIXELS
-        steps = {dim: slice(None, None, -(-size // most)) for dim, size in found.sizes.items()}
-        found = found.isel(steps)
+        found = at_steps(found, request.resolution or _PIXELS)
     return found
 
 

@@ -25,6 +25,8 @@ _LENGTHS = (
 )
 """Units of coordinates along a side of a volume."""
 _UNNAMED = re.compile(r"(.*_)?dim_\d+")
+STEPS = "steps of indices"
+"""The attribute of an array with the distances of its values along dimensions, in indices."""
 _DEGREES = ("degrees_north", "degrees_east", "degree_north", "degree_east", "degrees")
 
 
@@ -65,8 +67,9 @@ class CoordinateAxis:
 
 
 def axis_of(array: xr.DataArray, dim: str) -> CoordinateAxis:
-    """Return the axis of a dimension of an array."""
-    plain = CoordinateAxis(dim, np.arange(array.sizes[dim], dtype=np.float64), dim)
+    """Return the axis of a dimension of an array, which `at_steps` may have reduced."""
+    step = array.attrs.get(STEPS, {}).get(dim, 1)
+    plain = CoordinateAxis(dim, np.arange(array.sizes[dim], dtype=np.float64) * step, dim)
     if dim not in array.coords:
         return plain
     coordinate = array[dim]

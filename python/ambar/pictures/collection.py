@@ -86,13 +86,19 @@ def write_picture(collection: Collection, request: CollectionPlot) -> Path:
 
 
 def _default_variables(collection: Collection) -> tuple[str, ...]:
-    """Return the variable to draw: numbers along a dimension, if possible with depths or times."""
+    """Return the variable to draw: numbers along a dimension, if possible with depths or times.
+
+    Of grids, whose dimensions have coordinates, it is a variable of the most dimensions.
+    """
     found: dict[str, int] = {}
     along = {
         dim
         for name, layouts in collection.schema.items()
         if name.lower() in (*_VERTICAL, "time", "juld")
         for dim in layouts[0].dims
+    }
+    coordinates = {
+        name for name, layouts in collection.schema.items() if layouts[0].dims == (name,)
     }
     for name, layouts in collection.schema.items():
         layout = layouts[0]
@@ -101,7 +107,13 @@ def _default_variables(collection: Collection) -> tuple[str, ...]:
         if not is_number or not lengths or name in layout.dims or name.lower() in _COORDINATES:
             continue
         is_usual = any(name.lower().startswith(usual) for usual in _USUAL)
-        found[name] = 4 * is_usual + 2 * (len(lengths) == 1) + bool(along & {*layout.dims})
+        axes = [
+            dim
+            for dim, length in zip(layout.dims, layout.shape, strict=True)
+            if length != 1 and dim in coordinates
+        ]
+        form = 1 + len(axes) if len(axes) > 1 else 2 * (len(lengths) == 1)
+        found[name] = 4 * is_usual + form + bool(along & {*layout.dims})
     return (max(found, key=found.__getitem__),) if found else ()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ambar.figures.colors import ColorScale
 from ambar.figures.labels import unit_text
 from ambar.figures.panels import ImagePanel
-from ambar.pictures.axes import CoordinateAxis
+from ambar.pictures.axes import STEPS, CoordinateAxis
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,6 +38,14 @@ def at_indices(array: xr.DataArray, indices: Mapping[Hashable, int]) -> xr.DataA
     }
     found = array.isel(indices)
     found.attrs = {**found.attrs, _SHOWN: {**found.attrs.get(_SHOWN, {}), **shown}}
+    return found
+
+
+def at_steps(array: xr.DataArray, most: int) -> xr.DataArray:
+    """Return every n-th value along each dimension, at most `most`; axes have their indices."""
+    steps = {dim: -(-size // most) for dim, size in array.sizes.items()}
+    found = array.isel({dim: slice(None, None, step) for dim, step in steps.items()})
+    found.attrs = {**found.attrs, STEPS: steps}
     return found
 
 
@@ -78,7 +86,8 @@ def image_panel(
         y_edges, values = y_edges[::-1], values[::-1]
     corners = None if x.is_even and y.is_even else np.meshgrid(x_edges, y_edges)
     is_map = x.is_degrees and y.is_degrees
-    is_plain = x.label == x.name and y.label == y.name and 0.25 < np.divide(*values.shape) < 4
+    ratio = abs((y_edges[-1] - y_edges[0]) / (x_edges[-1] - x_edges[0]))
+    is_plain = x.label == x.name and y.label == y.name and 0.25 <= ratio <= 4
     has_one_unit = bool(x.unit) and x.unit == y.unit and not (x.is_time or y.is_time)
     return ImagePanel(
         title=title,
