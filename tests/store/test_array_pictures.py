@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib")
 
 import ambar.xarray  # noqa: E402
 from ambar.figures.panels import Line, LinePanel, PointPanel, draw_grid  # noqa: E402
-from ambar.pictures import arrays, collection  # noqa: E402
+from ambar.pictures import arrays, collection, positions  # noqa: E402
 from ambar.pictures.options import ArraysPlot, CollectionPlot  # noqa: E402
 
 
@@ -297,3 +297,42 @@ def test_axes_of_large_arrays_are_indices_of_the_array(
     axes = figure.axes[0]
     assert (axes.get_xlim(), axes.get_ylim()) == (x, y)
     assert (axes.get_aspect() == 1) == is_equal
+
+
+def test_dates_and_numbers_have_axes_of_their_own(tmp_path: Path) -> None:
+    """Undecoded days of other calendars were drawn at 1970, beside the dates of datasets."""
+    values = ("time", np.arange(5.0), {"units": "mm"})
+    days = ("time", np.arange(5.0), {"units": "days since 1850-01-01", "calendar": "noleap"})
+    dates = ("time", np.datetime64("1850-01-01", "ns") + np.arange(5) * np.timedelta64(1, "D"))
+    raw, decoded = (xr.Dataset({"pr": values}, {"time": time}) for time in (days, dates))
+    stored = written(tmp_path / "a.ambar", {"a": raw, "b": decoded, "c": raw})
+    figure: Any = collection.draw(stored, CollectionPlot(path="x"))
+    numbers, times = figure.axes
+    assert [axes.get_title() for axes in figure.axes] == ["2 of 3", "1 of 3"]
+    assert numbers.get_xlabel() == "time [days since 1850-01-01]"
+    np.testing.assert_array_equal(numbers.lines[1].get_xdata(), np.arange(5))
+    assert times.lines[0].get_xdata()[0] == (dates[1][0] - np.datetime64(0, "ns")) / np.timedelta64(
+        1, "D"
+    )
+
+
+def test_coordinates_of_grids_are_not_positions(tmp_path: Path) -> None:
+    """Grids were points at their middle, and a variable along latitudes was drawn, not the field."""
+    grid = xr.Dataset(
+        {
+            "u8": ("lat", np.arange(4.0)),
+            "mask": (("lat", "lon"), np.ones((4, 5))),
+            "tas": (("time", "lat", "lon"), np.arange(60.0).reshape(3, 4, 5)),
+        },
+        {"time": np.arange(3.0), "lat": np.linspace(-10, 10, 4), "lon": np.linspace(0, 30, 5)},
+    )
+    stored = written(tmp_path / "a.ambar", {"a": grid, "b": grid + 1})
+    assert positions.position_names(stored) is None
+    figure: Any = collection.draw(stored, CollectionPlot(path="x"))
+    (axes,) = figure.axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), grid["tas"][0])
+    (lines,) = collection.draw(stored, CollectionPlot(path="x", fields=("u8",))).axes
+    assert len(lines.lines) == 2
+    track = xr.Dataset({"q": ("n", np.arange(2.0)), "x": ("n", [0.0, 9]), "y": ("n", [1.0, 1])})
+    tracks = written(tmp_path / "b.ambar", {"a": track, "b": track.assign(x=track.y)})
+    assert np.isnan(positions.coordinate_of(tracks, "x")).tolist() == [True, False]

@@ -33,6 +33,8 @@ _USUAL = ("temp", "salinity", "psal", "oxygen", "doxy", "chla")
 """The beginnings of names of variables that are drawn rather than others."""
 _MOST_LINES = 40
 """Datasets whose values are drawn."""
+_MOST_GROUPS = 3
+"""Panels of datasets whose axes differ: those with the most datasets."""
 
 
 def draw(
@@ -66,7 +68,7 @@ def draw(
     if positions is not None:
         panels.append(_map_panel(collection, names, positions, variables, request))
     for name, grid in zip(variables, grids, strict=True):
-        panels.append(grid or _lines_panel(collection, names, name, request))
+        panels += [grid] if grid else _lines_panels(collection, names, name, request)
     if not request.title:
         panels = [replace(panel, title="") for panel in panels]
     title = plural(len(names), "dataset") if request.title else ""
@@ -203,14 +205,27 @@ def _attribute(collection: Collection, variable: str, name: str) -> str:
     return str(collection[str(first)][variable].attrs.get(name, ""))
 
 
-def _lines_panel(
+@dataclass(frozen=True)
+class _LinesAxis:
+    """What the positions of lines are."""
+
+    text: str
+    is_downward: bool
+    is_time: bool
+
+
+def _lines_panels(
     collection: Collection, names: list[str], variable: str, request: CollectionPlot
-) -> Panel:
-    """Return the values of a variable in some datasets, over their vertical coordinate or time."""
+) -> list[Panel]:
+    """Return the values of a variable in some datasets, over their vertical coordinate or time.
+
+    Datasets whose axes differ, such as dates and numbers of days, are in different panels.
+    """
     having = set(collection.stats(variable)["dataset"].tolist())
     chosen = [name for name in names if name in having]
     some = [chosen[int(n)] for n in np.linspace(0, len(chosen) - 1, min(len(chosen), _MOST_LINES))]
-    lines, text, along, is_down, is_time = [], variable, "", False, False
+    groups: dict[_LinesAxis, list[Line]] = {}
+    text = variable
     colors = _line_colors(len(some))
     for number, name in enumerate(some):
         dataset = collection[name]
@@ -220,39 +235,35 @@ def _lines_panel(
         values = values.squeeze(drop=True)
         if values.ndim != 1:
             continue
-        dim = str(values.dims[0])
-        positions, along, is_down, is_time = _along(dataset, values, dim)
+        positions, axis = _along(dataset, values, str(values.dims[0]))
         text = label(variable.replace("_", " "), str(values.attrs.get("units", "")))
         places, shown = envelope(np.asarray(values.to_numpy(), np.float64))
-        x, y = positions[places], shown
+        x, y = (shown, positions[places]) if axis.is_downward else (positions[places], shown)
         style = {"color": colors[number], "alpha": 0.8, "linewidth": 0.9}
         named = "" if len(some) > 8 else name
-        lines.append(
-            Line(x=y, y=x, label=named, style=style)
-            if is_down
-            else Line(x=x, y=y, label=named, style=style)
-        )
-    if not lines:
+        groups.setdefault(axis, []).append(Line(x=x, y=y, label=named, style=style))
+    if not groups:
         raise _core.InvalidError(
             f"{collection.location}: expected a variable with one dimension in a dataset, found "
             f"none in {variable!r}; choose another variable"
         )
-    title = f"{len(lines)} of {len(names):,}" if len(lines) < len(names) else ""
-    return LinePanel(
-        lines=lines,
-        title=title,
-        x_label=text if is_down else along or " ",
-        y_label=along if is_down else text,
-        is_downward=is_down,
-        is_log=(False, bool(request.log)) if not is_down else (bool(request.log), False),
-        are_dates=(is_time and not is_down, False),
-    )
+    largest = sorted(groups.items(), key=lambda item: -len(item[1]))[:_MOST_GROUPS]
+    return [
+        LinePanel(
+            lines=lines,
+            title=f"{len(lines)} of {len(names):,}" if len(lines) < len(names) else "",
+            x_label=text if axis.is_downward else axis.text or " ",
+            y_label=axis.text if axis.is_downward else text,
+            is_downward=axis.is_downward,
+            is_log=(bool(request.log), False) if axis.is_downward else (False, bool(request.log)),
+            are_dates=(axis.is_time and not axis.is_downward, False),
+        )
+        for axis, lines in largest
+    ]
 
 
-def _along(
-    dataset: xr.Dataset, values: xr.DataArray, dim: str
-) -> tuple[np.ndarray, str, bool, bool]:
-    """Return positions of values, their label, and whether they are downwards or times.
+def _along(dataset: xr.Dataset, values: xr.DataArray, dim: str) -> tuple[np.ndarray, _LinesAxis]:
+    """Return positions of values, and what they are.
 
     That is the coordinate of the dimension, or a variable of depths along it.
     """
@@ -262,9 +273,9 @@ def _along(
             if found.dims == (dim,) and found.dtype.kind in "iuf":
                 text = label(str(name), str(found.attrs.get("units", "")))
                 is_down = is_downward(str(name), found.attrs)
-                return np.asarray(found.to_numpy(), np.float64), text, is_down, False
+                return np.asarray(found.to_numpy(), np.float64), _LinesAxis(text, is_down, False)
     axis = axis_of(values, dim)
-    return axis.positions, axis.label, axis.is_downward, axis.is_time
+    return axis.positions, _LinesAxis(axis.label, axis.is_downward, axis.is_time)
 
 
 def _line_colors(count: int) -> list[tuple[float, ...]]:

@@ -29,8 +29,16 @@ class PositionNames:
 
 
 def position_names(collection: Collection) -> PositionNames | None:
-    """Return the names of the coordinates of datasets; None if they have none."""
-    names = {name.lower(): name for name in [*collection.variables, *collection.attrs]}
+    """Return the names of the coordinates of datasets; None if they have none.
+
+    The coordinates of grids, along dimensions of their names, are not those of datasets.
+    """
+    variables = [
+        name
+        for name, layouts in collection.schema.items()
+        if any(layout.dims != (name,) or layout.shape == (1,) for layout in layouts)
+    ]
+    names = {name.lower(): name for name in [*variables, *collection.attrs]}
     for pair in (_SPHERE, _PLANE):
         x, y = (next((names[name] for name in known if name in names), None) for known in pair)
         if x is not None and y is not None:
