@@ -245,6 +245,8 @@ def test_bounds_are_in_the_unit_of_the_picture(tmp_path: Path) -> None:
         (np.linspace(-5, 30, 50), {}, ("linear", -5, 30, "inferno")),
         (np.linspace(-9, 30, 50), {"unit": "degC"}, ("linear", -9, 30, "inferno")),
         (np.linspace(-2, 3, 50), {"log": True}, ("symlog", -3, 3, "RdBu_r")),
+        (np.linspace(-1, 1.01, 501) ** 91, {}, ("symlog", -2.47, 2.47, "RdBu_r")),
+        (np.linspace(-1, 1.01, 501) ** 91, {"log": False}, ("linear", -2.47, 2.47, "RdBu_r")),
         (np.linspace(1, 5, 50), {"limits": (-1, 2)}, ("linear", -1, 2, "inferno")),
         (np.full(9, 4.0), {}, ("linear", 2, 6, "inferno")),
         (np.array([0.1, 0.1 * (1 + 4e-16)]), {}, ("linear", 0.05, 0.15, "inferno")),
