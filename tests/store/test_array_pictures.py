@@ -336,3 +336,29 @@ def test_coordinates_of_grids_are_not_positions(tmp_path: Path) -> None:
     track = xr.Dataset({"q": ("n", np.arange(2.0)), "x": ("n", [0.0, 9]), "y": ("n", [1.0, 1])})
     tracks = written(tmp_path / "b.ambar", {"a": track, "b": track.assign(x=track.y)})
     assert np.isnan(positions.coordinate_of(tracks, "x")).tolist() == [True, False]
+
+
+def test_labels_of_pictures_fit(tmp_path: Path) -> None:
+    """Those of a bar in two lines were cut off, and long numbers of ticks ran into each other."""
+    y = np.linspace(0, 0.02, 60)
+    attrs = {"long_name": "density, integrated along the line of sight", "units": "code"}
+    coords = {"z": 1.25 * y, "y": y}
+    values = np.random.default_rng(3).random((60, 60))
+    one = xr.DataArray(values, coords, ("z", "y"), "rho", attrs)
+    figure = one.ambar.plot().figure
+    figure.draw_without_rendering()
+    drawn, sides = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(drawn.x0, drawn.y0, sides[0] - drawn.x1, sides[1] - drawn.y1) > 0
+    many = one.to_dataset().assign(a=one, b=one).assign_coords(z=5 * y).ambar.plot()
+    many[0].figure.draw_without_rendering()
+    for axes in many:
+        ends = [text.get_window_extent() for text in axes.get_xticklabels() if text.get_text()]
+        shown = [end for end in ends if axes.bbox.x0 <= (end.x0 + end.x1) / 2 <= axes.bbox.x1 + 1]
+        assert all(a.x1 < b.x0 for a, b in zip(shown, shown[1:], strict=False))
+
+
+def test_nearly_constant_values_say_so() -> None:
+    values = 9.6065e-3 * (1 + 1e-6 * np.random.default_rng(3).random((6, 8)))
+    axes = xr.DataArray(values, dims=("y", "x"), name="p", attrs={"units": "Pa"}).ambar.plot()
+    text = axes.child_axes[0].get_ylabel()
+    assert text.endswith("\nconstant within 1e-06 of its value")

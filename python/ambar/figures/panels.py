@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -47,6 +48,10 @@ _WIDEST_PANEL = 7.0
 """The largest width of the axes of a panel, inches."""
 _BAR = 0.95
 """The width of a colour bar with its labels, inches."""
+_MORE_LINES = 0.2
+"""The width of each line of the label of a colour bar after the first, inches."""
+_CHARACTER = 0.075
+"""The width of a character of the label of a tick, inches."""
 _MARGIN = 0.75
 """The space for the labels of an axis, inches."""
 _WIDEST = 16.0
@@ -55,6 +60,10 @@ _ASPECTS = (0.25, 4.0)
 """The least and the largest ratio of the height of axes to their width."""
 _SHORT = (1e-3, 1e4)
 """Numbers between these are short without an exponent."""
+_CONSTANT = 1e-4
+"""The range of values, relative to the largest one, below which a colour bar says so."""
+_MARKUP = re.compile(r"\\mathdefault|[${}]")
+"""What labels of ticks have besides numbers."""
 _MOST_LABELS = 12
 """The largest number of lines that a legend lists."""
 
@@ -360,8 +369,9 @@ def draw_grid(grid: Grid, title: str = "", on: Figure | Axes | None = None) -> F
             height_ratios=size.rows,
         )
         for panels, row in zip(grid, axes, strict=True):
-            for panel, one in zip(panels, row, strict=False):
+            for panel, one, width in zip(panels, row, size.columns, strict=False):
                 draw_panel(panel, one)
+                _limit_ticks(one, width)
             for one in row[len(panels) :]:
                 one.remove()
         if title:
@@ -384,7 +394,7 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     extend = "neither" if values is None else panel.scale.extend(values[np.isfinite(values)])
     width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
     beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
-    label = in_two_lines(panel.bar_label)
+    label = _bar_text(panel)
     bar: Any = axes.figure.colorbar(picture, cax=beside, label=label, extend=extend)
     if values is not None and _are_integers(values):
         from matplotlib.ticker import MaxNLocator
@@ -392,6 +402,38 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
         bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.scale.kind == "log" and _SHORT[0] <= panel.scale.low < panel.scale.high < _SHORT[1]:
         _show_plain_numbers(bar.ax.yaxis)
+
+
+def _limit_ticks(axes: Axes, width: float) -> None:
+    """Leave out ticks of a horizontal axis whose labels touch in a width in inches."""
+    from matplotlib.ticker import AutoLocator
+
+    axis = axes.xaxis
+    locator: Any = axis.get_major_locator()
+    if not isinstance(locator, AutoLocator) or not axis.get_tick_params().get("labelbottom", True):
+        return
+    low, high = sorted(axes.get_xlim())
+    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+    labels = axis.get_major_formatter().format_ticks(ticks)
+    longest = max((len(_MARKUP.sub("", text)) for text in labels), default=0)
+    most = int(width / (_CHARACTER * (longest + 1)))
+    if len(ticks) > most:
+        locator.set_params(nbins=max(most - 1, 1))
+
+
+def _bar_text(panel: Panel) -> str:
+    """Return the label of a colour bar, with a note if the values hardly differ."""
+    text = in_two_lines(panel.bar_label)
+    values = getattr(panel, "values", None)
+    scale = panel.scale
+    if values is None or scale is None or scale.kind != "linear":
+        return text
+    size = max(abs(scale.low), abs(scale.high))
+    finite = values[np.isfinite(values)]
+    spread = float(np.ptp(finite)) / size if finite.size and size else 0.0
+    if not 0 < spread < _CONSTANT:
+        return text
+    return f"{text}\nconstant within {spread:.1g} of its value"
 
 
 def _are_integers(values: np.ndarray) -> bool:
@@ -486,7 +528,9 @@ def _size_of(grid: Grid) -> _GridSize:
         for number, panel in enumerate(panels):
             columns[number] = max(columns[number], min(height / panel.aspect, _WIDEST_PANEL))
             left = _MARGIN if panel.y_label else 0.2
-            right = _BAR if panel.scale is not None and panel.has_bar else 0.1
+            right = 0.1
+            if panel.scale is not None and panel.has_bar:
+                right = _BAR + _MORE_LINES * _bar_text(panel).count("\n")
             margins[number] = max(margins[number], left + right)
     factor = min((_WIDEST - sum(margins)) / sum(columns), 1.0)
     columns = [factor * side for side in columns]
