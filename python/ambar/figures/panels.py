@@ -431,7 +431,8 @@ def _bar_text(panel: Panel) -> str:
     size = max(abs(scale.low), abs(scale.high))
     finite = values[np.isfinite(values)]
     spread = float(np.ptp(finite)) / size if finite.size and size else 0.0
-    if not 0 < spread < _CONSTANT:
+    # Colours that end far away show that values differ by rounding only.
+    if not 0 < spread < _CONSTANT or scale.high - scale.low > _CONSTANT * size:
         return text
     return f"{text}\nconstant within {spread:.1g} of its value"
 
