@@ -203,3 +203,19 @@ def test_series_movies_and_comparisons(tmp_path: Path) -> None:
     errors = draw(series, both).axes
     assert len(errors) == 6
     assert errors[2].get_title() == "largest error 0"
+
+
+def test_fields_are_drawn_rather_than_normals_colours_and_constants(tmp_path: Path) -> None:
+    """The magnitude of normals is 1 everywhere."""
+    plane = pv.Plane(i_resolution=3, j_resolution=2)
+    plane.clear_data()
+    plane.point_data["Color"] = np.arange(36, dtype="u1").reshape(12, 3)
+    plane.cell_data["cellNormals"] = np.tile([0.0, 0, 1], (6, 1))
+    figure = picture(plane, tmp_path / "plain.ambar")
+    assert not figure.axes[0].child_axes
+    plane.cell_data["rank"] = np.zeros(6)
+    figure = picture(plane, tmp_path / "constant.ambar")
+    assert figure.axes[0].child_axes[0].get_ylabel() == "rank"
+    plane.cell_data["color"] = np.arange(6.0)
+    figure = picture(plane, tmp_path / "field.ambar")
+    assert figure.axes[0].child_axes[0].get_ylabel() == "color"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -70,6 +71,8 @@ _NO_FIELDS = (
     "faceindex",
 )
 """The beginnings of names of arrays that number points and cells, or describe the surface."""
+_NO_VECTORS = re.compile(r"(.*[^a-z])?(colou?rs?|rgba?)|.*normals", re.IGNORECASE)
+"""Names of arrays of several components that are colours or normals, not fields."""
 _CORNER = np.array([1.0, -1.3, 0.9])
 """The direction to the viewer of a mesh that is not in a plane."""
 
@@ -217,8 +220,23 @@ def _panel(mesh: Mesh, name: str | None, request: MeshPlot) -> Panel:
 
 
 def _default_array(mesh: Mesh) -> str | None:
-    """Return the active array of a mesh, or the first one of numbers on points or cells."""
-    return next(iter(_arrays_to_choose(mesh)), None)
+    """Return the active array of a mesh, or the first one of numbers on points or cells.
+
+    Arrays with one value everywhere are chosen only if there is no other one.
+    """
+    names = _arrays_to_choose(mesh)
+    if len(names) < 2:
+        return next(iter(names), None)
+    return next((name for name in names if not _is_constant(mesh, name)), names[0])
+
+
+def _is_constant(mesh: Mesh, name: str) -> bool:
+    """Return whether an array has one value everywhere; those in blocks are not read."""
+    info = next(one for one in mesh.arrays if one.name == name and one.association in _DRAWN)
+    if info.block:
+        return False
+    values = mesh.read_array(name, association=cast("Any", info.association))
+    return bool((values == values.reshape(-1)[:1]).all())
 
 
 def _read_all(meshes: Sequence[Mesh], name: str | None, request: MeshPlot) -> list[_Drawing]:
@@ -309,6 +327,7 @@ def _arrays_to_choose(mesh: Mesh) -> list[str]:
         and info.name
         and info.dtype not in ("string", "bytes")
         and not info.name.lower().startswith(_NO_FIELDS)
+        and not (info.shape[1:] and info.shape[-1] > 2 and _NO_VECTORS.fullmatch(info.name))
     ]
     active = [
         entry.get("name")
