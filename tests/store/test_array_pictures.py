@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -354,7 +355,7 @@ def test_labels_of_pictures_fit(tmp_path: Path) -> None:
     for axes in many:
         ends = [text.get_window_extent() for text in axes.get_xticklabels() if text.get_text()]
         shown = [end for end in ends if axes.bbox.x0 <= (end.x0 + end.x1) / 2 <= axes.bbox.x1 + 1]
-        assert all(a.x1 < b.x0 for a, b in zip(shown, shown[1:], strict=False))
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(shown))
 
 
 def test_nearly_constant_values_say_so() -> None:
@@ -362,3 +363,16 @@ def test_nearly_constant_values_say_so() -> None:
     axes = xr.DataArray(values, dims=("y", "x"), name="p", attrs={"units": "Pa"}).ambar.plot()
     text = axes.child_axes[0].get_ylabel()
     assert text.endswith("\nconstant within 1e-06 of its value")
+
+
+def test_dates_of_other_calendars_have_their_units(tmp_path: Path) -> None:
+    cftime = pytest.importorskip("cftime")
+    units = {"units": "days since 1850-01-01", "calendar": "noleap"}
+    raw = xr.Dataset(
+        {"pr": ("time", np.arange(5.0) ** 2)}, {"time": ("time", np.arange(5.0), units)}
+    )
+    raw.ambar.write(tmp_path / "a.ambar")
+    figure: Any = arrays.draw(ambar.open_store(tmp_path / "a.ambar"), ArraysPlot(path="x"))
+    assert cftime
+    assert figure.axes[0].get_xlabel() == "time [days since 1850-01-01]"
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_xdata(), np.arange(5))

@@ -65,14 +65,14 @@ def _factors(node: ast.expr, power: float) -> Iterator[str]:
 
 
 def label(name: str, unit: str) -> str:
-    """Return the label of an axis or a colour bar.
+    """Return the label of an axis or a colour bar; without the backticks of names in arithmetic.
 
     Examples
     --------
-    >>> label("level", "dimensionless"), label("density", "code")
-    ('level', 'density [code units]')
+    >>> label("level", "dimensionless"), label("density", "code"), label("`Y(O2)` * rho", "")
+    ('level', 'density [code units]', 'Y(O2) * rho')
     """
-    text = unit_text(unit)
+    text, name = unit_text(unit), name.replace("`", "")
     return f"{name} [{text}]" if text else name
 
 

@@ -78,11 +78,24 @@ def axis_of(array: xr.DataArray, dim: str) -> CoordinateAxis:
     if values.dtype.kind == "M":
         days = np.where(np.isnat(values), np.nan, values.astype("M8[ns]").astype("f8") / 86400e9)
         return CoordinateAxis(dim, days, "", is_time=True)
+    if values.dtype.kind == "O":
+        return _calendar_axis(coordinate, name) or plain
     if values.dtype.kind not in "iuf" or not _is_sorted(values):
         return plain
     unit = str(attrs.get("units", ""))
     text = label(name, unit.replace("degrees_", "degrees ").replace("degree_", "degrees "))
     return CoordinateAxis(dim, values.astype("f8"), text, unit, is_downward=is_downward(dim, attrs))
+
+
+def _calendar_axis(coordinate: xr.DataArray, name: str) -> CoordinateAxis | None:
+    """Return an axis of dates of another calendar as numbers in their units; None for others."""
+    values, unit = coordinate.to_numpy(), str(coordinate.encoding.get("units", ""))
+    if not unit or not all(hasattr(value, "calendar") for value in values):
+        return None
+    from cftime import date2num
+
+    numbers = np.asarray(date2num(values, unit, values[0].calendar), np.float64)
+    return CoordinateAxis(name, numbers, label(name, unit), unit) if _is_sorted(numbers) else None
 
 
 def is_downward(name: str, attrs: Mapping[str, Any]) -> bool:

@@ -252,7 +252,7 @@ def time_of(info: RunInfo) -> str:
     """Return the time of a snapshot, with the redshift of a cosmological run."""
     redshift = getattr(info, "redshift", None)
     is_cosmological = getattr(info, "cosmological", redshift is not None)
-    text = f"time {info.time:.4g}"
+    text = f"time {info.time:.4g} {unit_text('code')}"
     if info.physical and info.units.factors:
         text = f"time {readable_time(info.age('s'))}"
     if is_cosmological and redshift is not None and np.isfinite(redshift):
