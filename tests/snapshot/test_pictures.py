@@ -574,3 +574,10 @@ def test_bounds_near_the_largest_number(name: str, tmp_path: Path) -> None:
     with pytest.raises(ambar.InvalidError, match="density has the error bound .* the largest num"):
         ambar.convert(once, twice, error_bound={"density": 1e308})
     assert not twice.exists()
+
+
+def test_widths_of_many_boxes_have_a_warning(gravpart: ambar.Snapshot) -> None:
+    """300, meant in pc, showed the whole box, so that the center seemed to be ignored."""
+    options: dict[str, Any] = {"slice_at": 0.5, "center": "max:density"}
+    with pytest.warns(UserWarning, match="the width 300 is 300 times the box, in the unit 'box'"):
+        draw(gravpart, plot(width=300.0, **options))

@@ -122,7 +122,8 @@ def plot(
     width: Annotated[
         float | None,
         option(
-            "Width of the picture; by default that of the box.",
+            "Width of the picture, a fraction of the box without --length-unit; by default all of "
+            "the box.",
             parser=parse_length,
             metavar="FLOAT",
         ),
@@ -130,7 +131,7 @@ def plot(
     depth: Annotated[
         float | None,
         option(
-            "Extent along the line of sight; by default everything.",
+            "Extent along the line of sight, a fraction of the box too; by default everything.",
             parser=parse_length,
             metavar="FLOAT",
         ),
@@ -246,7 +247,7 @@ def plot(
         colors=colors,
         output=output,
     )
-    with progress_function(progress, f"drawing {Path(path).name}") as report:
+    with printed_warnings(), progress_function(progress, f"drawing {Path(path).name}") as report:
         common: dict[str, Any] = {
             "path": path,
             "target": target,
