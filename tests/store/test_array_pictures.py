@@ -318,7 +318,7 @@ def test_dates_and_numbers_have_axes_of_their_own(tmp_path: Path) -> None:
 
 
 def test_coordinates_of_grids_are_not_positions(tmp_path: Path) -> None:
-    """Grids were points at their middle, and a variable along latitudes was drawn, not the field."""
+    """Grids were points at their middle, and a variable along latitudes was drawn."""
     grid = xr.Dataset(
         {
             "u8": ("lat", np.arange(4.0)),
@@ -339,7 +339,7 @@ def test_coordinates_of_grids_are_not_positions(tmp_path: Path) -> None:
     assert np.isnan(positions.coordinate_of(tracks, "x")).tolist() == [True, False]
 
 
-def test_labels_of_pictures_fit(tmp_path: Path) -> None:
+def test_labels_of_pictures_fit() -> None:
     """Those of a bar in two lines were cut off, and long numbers of ticks ran into each other."""
     y = np.linspace(0, 0.02, 60)
     attrs = {"long_name": "density, integrated along the line of sight", "units": "code"}

@@ -83,7 +83,7 @@ def _warn_of_width(info: RunInfo, request: CellsPlot) -> None:
     if boxes > _MOST_BOXES:
         warnings.warn(
             f"the width {request.width:g} is {boxes:.3g} times the box, in the unit "
-            f"{request.length_unit!r}; a length_unit (--length-unit) such as 'pc' gives another one",
+            f"{request.length_unit!r}; a length_unit (--length-unit) such as 'pc' changes it",
             stacklevel=2,
         )
 
