@@ -90,25 +90,11 @@ def _refuse_folder(folder: Path) -> None:
             f"{folder}: expected a store of ambar, found a folder with {known[0]}{more}; convert "
             f"the files first: ambar convert {shlex.quote(str(source))} out.ambar"
         )
-    if "Header" in found and _is_checkpoint(folder / "Header"):
-        raise _core.InvalidError(
-            f"{folder}: expected a store of ambar, found a checkpoint of AMReX; convert it first: "
-            f"ambar convert {shlex.quote(str(folder))} out.ambar"
-        )
     raise _core.NotFoundError(
         f"{folder}: expected a store (a folder with zarr.json), or for ambar.open and ambar info "
         "also a RAMSES output (with info_NNNNN.txt) or a plotfile of AMReX (with Header); found "
         f"{contents_of(folder)}; check the path"
     )
-
-
-def _is_checkpoint(header: Path) -> bool:
-    """Return whether a header begins as AMReX's examples, and many codes, begin checkpoints."""
-    try:
-        with header.open("rb") as file:
-            return b"checkpoint" in file.readline(256).lower()
-    except OSError:
-        return False
 
 
 def contents_of(path: Path) -> str:

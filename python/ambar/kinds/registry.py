@@ -185,11 +185,12 @@ def locate(
         for kind in (
             ()
             if isinstance(error, _core.InvalidError)
-            else map(_load, (*_MESHES, _OPENPMD, _GADGET))
+            else map(_load, (*_MESHES, _OPENPMD, _GADGET, _STORED["checkpoint"]))
         ):
             if kind.match_source([place]):
+                what = "folder" if os.path.isdir(place) else "file"
                 raise _core.InvalidError(
-                    f"{os.fspath(place)}: expected a store, found a file of the kind "
+                    f"{os.fspath(place)}: expected a store, found a {what} of the kind "
                     f"{kind.name!r}; convert it first: ambar convert "
                     f"{shlex.quote(os.fspath(place))} out.ambar"
                 ) from None

@@ -235,8 +235,8 @@ def _is_constant(mesh: Mesh, name: str) -> bool:
     info = next(one for one in mesh.arrays if one.name == name and one.association in _DRAWN)
     if info.block:
         return False
-    values = mesh.read_array(name, association=cast("Any", info.association))
-    return bool((values == values.reshape(-1)[:1]).all())
+    values = mesh.read_array(name, association=cast("Any", info.association)).ravel()
+    return bool((values == values[:1]).all())
 
 
 def _read_all(meshes: Sequence[Mesh], name: str | None, request: MeshPlot) -> list[_Drawing]:
