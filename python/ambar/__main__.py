@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 
 _REFUSED, _INTERRUPTED = 4, 130
 """Codes of `ambar.cli.options.Exit`, which cannot be imported without the extra."""
@@ -9,8 +10,10 @@ _REFUSED, _INTERRUPTED = 4, 130
 
 def main() -> None:
     """Run the command line and exit; without the extra `cli`, print how to install it."""
-    # Batch systems end jobs by SIGTERM: as after Ctrl-C, temporary files are removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Batch systems end jobs by SIGTERM. As after Ctrl-C, temporary files are removed.
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from ambar.cli import main as run
     except ModuleNotFoundError as error:

@@ -103,19 +103,25 @@ def test_ctrl_c_says_what_the_store_has(
     assert ("was not written" in err) == (not committed)
 
 
-def test_the_signal_of_batch_systems_is_reported_as_ctrl_c(tmp_path: Path) -> None:
-    code = (
-        "import os, signal\nimport ambar.cli\nfrom ambar.__main__ import main\n"
-        "def wait(*_, **__):\n    os.kill(os.getpid(), signal.SIGTERM)\n    signal.pause()\n"
-        "ambar.store.store.Store.verify = wait\nmain()"
-    )
+def test_the_signal_of_batch_systems_ends_as_ctrl_c_without_temporary_files(tmp_path: Path) -> None:
+    code = """
+import os, signal, ambar.store.store
+from ambar.__main__ import main
+def write(*_, **__):
+    with ambar.create("new.ambar") as writer:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+ambar.store.store.Store.verify = write
+main()
+"""
     with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
         writer.create_array("x", [1.0])
-    command = [sys.executable, "-c", "import ambar.store.store\n" + code, "verify", "x.ambar"]
+    command = [sys.executable, "-c", code, "verify", "x.ambar"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.ambar"]
 
 
 def test_ctrl_c_of_any_command_is_reported(

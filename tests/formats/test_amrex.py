@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.formats.amrex.kind import _has_ghosts
 from tests.helpers import plotfile_writer, plotfiles
 from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.command_line import run
@@ -552,11 +551,26 @@ def test_the_command_line(small: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_ghost_cells_are_reported(tmp_path: Path) -> None:
-    level = tmp_path / "plt00000" / "Level_0"
-    level.mkdir(parents=True)
-    for line, expected in (("0", False), ("2", True), ("(0,0,0)", False), ("(0,1,0)", True)):
-        (level / "Cell_H").write_text(f"1\n1\n3\n{line}\n(1 0\n((0,0,0) (7,7,7) (0,0,0))\n)\n")
-        assert _has_ghosts(level.parent) is expected
+    folder = write_plotfile(
+        tmp_path / "plt00000",
+        [[((0, 0), (31, 15))]],
+        {"density": lambda x, y: 1 + x + y},
+        domain=(32, 16),
+    )
+    inner = ambar.open_snapshot(folder).amr.grid("density", level=0).to_numpy()
+    (data,) = (folder / "Level_0").glob("Cell_D*")
+    fab, _, values = data.read_bytes().partition(b"\n")
+    padded = np.pad(np.frombuffer(values).reshape(16, 32), 1)
+    wider = fab.replace(b"((0,0) (31,15)", b"((-1,-1) (32,16)")
+    assert wider != fab
+    data.write_bytes(wider + b"\n" + padded.tobytes())
+    header = folder / "Level_0" / "Cell_H"
+    lines = header.read_text().split("\n")
+    header.write_text("\n".join([*lines[:3], "1", *lines[4:]]))
+    report = ambar.convert(folder, tmp_path / "x.ambar", fsync=False)
+    assert report.left_out == {"ghost cells": "values around the boxes are not stored"}
+    stored = ambar.open_snapshot(tmp_path / "x.ambar").amr.grid("density", level=0)
+    np.testing.assert_array_equal(stored.to_numpy(), inner)
 
 
 def test_cylindrical_plotfiles_have_no_volumes(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ fn all_kinds_of_plotfiles_are_read_and_written() {
                 };
                 assert_eq!(plotfile.dtype("Y(H2)").unwrap(), dtype);
                 assert_eq!(plotfile.ghosts(1)[0], ghosts);
+                assert_eq!(plotfile.ignored().len(), usize::from(ghosts > 0));
                 assert_eq!(plotfile.steps(), [3, 4]);
                 assert_eq!(plotfile.text_files()["job_info"], "a run\n");
                 check(&made, &plotfile);

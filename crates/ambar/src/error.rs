@@ -146,6 +146,7 @@ impl Error {
     /// names that file, relative to the folder of `target`.
     #[must_use]
     pub(crate) fn for_target(mut self, temporary: &Path, target: &Path) -> Self {
+        // `file` is lossy, too.
         let named = PathBuf::from(temporary.to_string_lossy().as_ref());
         let file = Path::new(&self.0.file);
         if temporary != target && file.starts_with(&named) {

@@ -249,7 +249,7 @@ def write_error(error: OSError, place: Path) -> OSError:
 
 
 @contextmanager
-def errors_of_target(target: Any) -> Iterator[None]:
+def name_target_on_full_disk(target: Any) -> Iterator[None]:
     """Name `target`, if it is a path, in errors of a full disk."""
     try:
         yield

@@ -659,8 +659,8 @@ class Collection(CommitContext, Refreshable, Viewable):
             Parts of dimensions by index: integers, slices, lists or masks.
         sel : mapping, optional
             Parts of dimensions by the labels of their coordinates: labels, lists of labels, or
-            slices that include both ends. Ragged dimensions are selected by `isel` alone. Datasets
-            without the variables need no such coordinate.
+            slices that include both ends. Ragged dimensions are selected by `isel` alone. It does
+            not apply to datasets without the variables.
         out : ndarray or mapping of str to ndarray, optional
             Arrays to read into, of the shape and dtype of the result: one array, or an array for
             each variable.

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.foreign_files import contents_of, refuse_special
-from ambar._util.output_files import errors_of_target, published, refuse_source
+from ambar._util.output_files import name_target_on_full_disk, published, refuse_source
 from ambar._util.progress import Progress
 from ambar.io.cluster import convert_on_cluster
 from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_store, kind_to_copy
@@ -263,7 +263,7 @@ def convert(
         writing = request.writing | options
         return convert_on_cluster(convert, kind, paths, target, mode, writing, scheduler, progress)
     write = kind.convert if store is None else kind.copy
-    with errors_of_target(target):
+    with name_target_on_full_disk(target):
         done = cast(Callable[[Any], Conversion | None], write)(request)
     if done is None:
         read = sum(map(_source_bytes, paths)) if store is None else store.usage()["total"]

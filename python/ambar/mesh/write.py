@@ -16,7 +16,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import check_mode
-from ambar._util.output_files import errors_of_target
+from ambar._util.output_files import name_target_on_full_disk
 from ambar.mesh.storage.packs import join_streams
 from ambar.mesh.storage.references import references_in
 from ambar.mesh.storage.temporal_deltas import Deduplicator
@@ -107,10 +107,10 @@ def write_mesh(
     842
     """
     check_mode(mode, Literal["w-", "w"])
-    _bounds_by_name(error_bound)  # raises ValueError before a file is created
+    _bounds_by_name(error_bound)  # invalid bounds are refused before a file is created
     fsync = fsync and isinstance(path, (str, os.PathLike))  # not for a temporary file
     with (
-        errors_of_target(path),
+        name_target_on_full_disk(path),
         _path_of(path) as file,
         create(
             file,

@@ -246,7 +246,7 @@ def explained(error: BaseException) -> str:
 def processes_for(tasks: int, processes: int | None) -> int:
     """Return the number of processes to start: `processes`, but at most one per `AHEAD` tasks.
 
-    Raises ValueError if `processes` is neither None, for one per core, nor from 1 to
+    Raises ValueError unless `processes` is None (one per core) or an integer from 1 to
     `MAX_PROCESSES`.
     """
     is_valid = isinstance(processes, Integral) and not isinstance(processes, bool)

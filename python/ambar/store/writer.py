@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode, check_unicode, is_unicode
 from ambar._util.commit_context import CommitContext
-from ambar._util.output_files import errors_of_target
+from ambar._util.output_files import name_target_on_full_disk
 from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.locations import store_at
@@ -597,7 +597,7 @@ def create(
     check_url(path, mode, storage_options)
     how = core_mode(path, mode, storage_options)
     try:
-        with errors_of_target(path):
+        with name_target_on_full_disk(path):
             core = _core.Writer(
                 os.fspath(path),
                 how,

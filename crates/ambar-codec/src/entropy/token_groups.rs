@@ -168,7 +168,7 @@ pub(crate) struct CodedTokens {
     /// Tokens of a group; 1 if tokens are coded one by one.
     pub size: usize,
     pub coder: TokenCoder,
-    /// The tables in the order of the stream: those of groups, if there are any, then those of single tokens. None if the
+    /// The tables in the order of the stream: those of groups, if there are any, then those of single tokens. Empty if the
     /// coder is adaptive.
     pub tables: Vec<EncodedTables>,
     pub packets: Vec<CodedPacket>,

@@ -52,7 +52,7 @@ pub(crate) struct Decoder<'a> {
     current: usize,
     /// The decoder of token groups, for runs of tokens with one context.
     groups: Groups,
-    /// Whether the stream lacks the tables that single tokens, and groups, would need.
+    /// Whether the tables of single tokens, and of groups, are missing although the coder needs them.
     missing_tables: [bool; 2],
     /// Whether any single tokens, and any groups, were decoded.
     has_symbols: [bool; 2],

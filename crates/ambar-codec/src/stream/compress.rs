@@ -357,7 +357,7 @@ impl<T: Element> StreamEncoder<'_, T> {
         let mut encode =
             |params| mean_error::encode(values, layout, root, least, params, self.workspace);
         let mut stream = encode(params)?;
-        if stream.is_none() && params.wavelet().is_some() {
+        if stream.is_none() && params.omitted_wavelet_levels().is_some() {
             stream = encode(params.with_wavelet(None))?;
         }
         let Some(stream) = stream else {

@@ -191,7 +191,7 @@ pub(crate) fn make_symbols<T: Element>(
     workspace.symbols.clear();
     if let Some(wavelet) = &input.wavelet {
         for (number, region) in input.regions.iter().enumerate() {
-            let original = wavelet.originals.get(number).map(|values| &values[..]);
+            let original = wavelet.originals.as_ref().map(|all| &all[number][..]);
             let bins = (bound, levels[0].step);
             let least = input.least;
             make_coefficient_symbols(region, original, &wavelet.transform, bins, least, workspace);
@@ -273,7 +273,7 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
 /// A transform, and the values of which regions hold the coefficients, unless they were dropped.
 struct TransformedRegions<'a, T: Clone> {
     transform: Transform,
-    originals: Vec<Cow<'a, [T]>>,
+    originals: Option<Vec<Cow<'a, [T]>>>,
 }
 
 impl<'a, T: Element> EncoderInput<'a, T> {
@@ -385,16 +385,16 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             std::mem::replace(&mut region.values, Cow::Owned(coefficients))
         });
         self.wavelet = Some(TransformedRegions {
-            originals: originals.collect(),
+            originals: Some(originals.collect()),
             transform,
         });
     }
 
-    /// Drops the values from which wavelet coefficients were computed: squared errors are those of the coefficients, which are
-    /// nearly equal and known without the inverse transform.
+    /// Drops the values from which wavelet coefficients were computed. Squared errors are then those of the coefficients, which
+    /// are nearly the same, and known without the inverse transform.
     pub(crate) fn drop_originals(&mut self) {
         if let Some(wavelet) = &mut self.wavelet {
-            wavelet.originals.clear();
+            wavelet.originals = None;
         }
     }
 

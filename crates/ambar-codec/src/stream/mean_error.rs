@@ -44,6 +44,26 @@ impl ErrorBudget {
         (workspace.symbols.square_error / self.square_steps(bound)).sqrt()
     }
 
+    /// The bits and the error of a bound.
+    pub(crate) fn trial<T: Element>(
+        self,
+        input: &EncoderInput<'_, T>,
+        bound: f64,
+        params: EncoderParams,
+        workspace: &mut Workspace<T>,
+    ) -> Trial {
+        let error = self.quantize_and_measure(input, bound, params, workspace);
+        let bits = symbol_bits(&workspace.symbols, 1.0);
+        // The encoder exchanges bits and squared errors at this rate.
+        let excess = workspace.symbols.square_error - self.square_steps(bound);
+        Trial {
+            bound,
+            error,
+            bits,
+            allowed_bits: bits + excess / LAGRANGE_MULTIPLIER,
+        }
+    }
+
     /// The allowed sum of squared errors, in squared steps of a bound.
     fn square_steps(self, bound: f64) -> f64 {
         self.count.max(1) as f64 / 12.0 * (self.bound / bound).powi(2)
@@ -62,50 +82,48 @@ pub(crate) struct Estimate {
     pub ratio: f64,
 }
 
-/// Estimates the bits of values at the allowed error.
+/// Estimates the bits of values at the allowed error, beginning with a trial.
 pub(crate) fn estimate<T: Element>(
     input: &EncoderInput<'_, T>,
     budget: ErrorBudget,
+    first: Trial,
     params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) -> Estimate {
     let mut search = budget.search();
-    let mut bound = budget.bound * params.first_ratio();
-    let mut previous = None;
+    let (mut trial, mut previous) = (first, None);
     let mut trials_left = MAX_TRIALS;
     loop {
         trials_left -= 1;
-        let error = budget.quantize_and_measure(input, bound, params, workspace);
-        let trial = SizedTrial {
-            error,
-            bits: symbol_bits(&workspace.symbols, 1.0),
-        };
-        match search.next(bound, error) {
-            Some(next) if trials_left > 0 && !INTERPOLATION_RANGE.contains(&error) => {
-                (previous, bound) = (Some(trial), next);
+        match search.next(trial.bound, trial.error) {
+            Some(next) if trials_left > 0 && !INTERPOLATION_RANGE.contains(&trial.error) => {
+                previous = Some(trial);
+                trial = budget.trial(input, next, params, workspace);
             }
             next => {
-                let bits = trial.allowed_bits(previous).unwrap_or_else(|| {
-                    // The encoder exchanges bits and squared errors at this rate.
-                    let excess = workspace.symbols.square_error - budget.square_steps(bound);
-                    trial.bits + excess / LAGRANGE_MULTIPLIER
-                });
-                let ratio = next.unwrap_or(bound) / budget.bound;
-                return Estimate { bits, ratio };
+                let bits = trial.interpolated_bits(previous);
+                return Estimate {
+                    bits: bits.unwrap_or(trial.allowed_bits),
+                    ratio: next.unwrap_or(trial.bound) / budget.bound,
+                };
             }
         }
     }
 }
 
-/// The root mean squared error of a bound, relative to the allowed one, and the bits.
-struct SizedTrial {
+/// A bound with its bits and its root mean squared error.
+pub(crate) struct Trial {
+    bound: f64,
+    /// The error, relative to the allowed one.
     error: f64,
     bits: f64,
+    /// An estimate of the bits at the allowed error, which is good near it.
+    pub allowed_bits: f64,
 }
 
-impl SizedTrial {
+impl Trial {
     /// The bits at the allowed error, if they are a power of the error; `None` without another trial.
-    fn allowed_bits(&self, other: Option<Self>) -> Option<f64> {
+    fn interpolated_bits(&self, other: Option<Self>) -> Option<f64> {
         let other = other.filter(|other| other.error > 0.0 && other.error != self.error)?;
         let exponent = log2(1.0 / self.error) / log2(other.error / self.error);
         let parts = (32.0 * exponent).round().clamp(-64.0, 64.0);
@@ -138,7 +156,7 @@ pub(crate) fn encode<T: Element>(
     let mut buffers = std::mem::take(&mut workspace.buffers);
     let mut input = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
     input.least = least;
-    if let Some(omitted) = params.wavelet() {
+    if let Some(omitted) = params.omitted_wavelet_levels() {
         input.transform(omitted, &mut buffers);
     }
     let found = widest_bound(&input, budget, params, workspace)?;

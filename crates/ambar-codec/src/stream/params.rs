@@ -40,9 +40,9 @@ pub struct EncoderParams {
     /// Whether the encoder uses rate-distortion optimisation: it minimises rate and squared error together, without a
     /// bound of single values.
     uses_rdo: bool,
-    /// Whether the encoder transforms arrays by wavelets, if it uses rate-distortion optimisation: how many of the possible
-    /// levels of each dimension it leaves out.
-    wavelet: Option<u8>,
+    /// If the encoder transforms arrays by wavelets, as it may with rate-distortion optimisation: how many of the possible
+    /// levels of each dimension it omits.
+    omitted_wavelet_levels: Option<u8>,
     /// The first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
     first_ratio: Option<f32>,
 }
@@ -128,20 +128,21 @@ impl EncoderParams {
         }
     }
 
-    /// Replaces whether arrays of which only the mean squared error is bounded become wavelet coefficients: each dimension is
-    /// transformed as often as its length allows, less `omitted` times. They do not with contexts of levels, or if values
-    /// are not finite.
+    /// Replaces whether arrays of which only the mean squared error is bounded become wavelet coefficients. If so, each dimension
+    /// is transformed as often as its length allows, minus `omitted` times. `None` turns wavelets off, as do contexts of
+    /// levels and values that are not finite.
     #[must_use]
     pub fn with_wavelet(self, omitted: Option<u8>) -> Self {
         Self {
-            wavelet: omitted,
+            omitted_wavelet_levels: omitted,
             ..self
         }
     }
 
-    /// Whether the encoder transforms arrays by wavelets: how many of the possible levels of each dimension it leaves out.
-    pub(crate) fn wavelet(self) -> Option<u8> {
-        self.wavelet.filter(|_| self.contexts != Contexts::Level)
+    /// How many of the possible levels of each dimension are omitted; `None` if arrays are not transformed by wavelets.
+    pub(crate) fn omitted_wavelet_levels(self) -> Option<u8> {
+        self.omitted_wavelet_levels
+            .filter(|_| self.contexts != Contexts::Level)
     }
 
     /// Replaces whether the encoder uses rate-distortion optimisation.

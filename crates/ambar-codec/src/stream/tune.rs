@@ -8,7 +8,7 @@ use crate::predict::interpolation::Interpolation;
 use crate::stream::encode::{EncoderInput, Workspace, encode_coded_values, estimate_bits};
 use crate::stream::header::Contexts;
 use crate::stream::interpolation_choice::{self, Proposals};
-use crate::stream::mean_error::{self, ErrorBudget};
+use crate::stream::mean_error::{self, ErrorBudget, Trial};
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
 
@@ -158,14 +158,18 @@ fn with_smaller_transform<T: Element>(
     let budget = ErrorBudget::new(bound, values);
     let mut workspace = Workspace::default();
     let interpolated = EncoderInput::new(values, &layout, bound, contexts, &mut Vec::new())?;
-    let interpolation = mean_error::estimate(&interpolated, budget, params, &mut workspace);
+    let first = budget.trial(&interpolated, bound, params, &mut workspace);
+    let interpolation = mean_error::estimate(&interpolated, budget, first, params, &mut workspace);
     let params = params.with_first_ratio(interpolation.ratio);
-    let trial = (bound, params);
-    let Some((transformed, omitted)) = smallest_wavelet(values, &layout, trial, &mut workspace)?
+    let mut trial = |input: &EncoderInput<'_, T>| {
+        budget.trial(input, interpolation.ratio * bound, params, &mut workspace)
+    };
+    let Some((transformed, first, omitted)) =
+        smallest_wavelet(values, &layout, bound, contexts, &mut trial)?
     else {
         return Ok(params);
     };
-    let wavelet = mean_error::estimate(&transformed, budget, params, &mut workspace);
+    let wavelet = mean_error::estimate(&transformed, budget, first, params, &mut workspace);
     Ok(if MIN_WAVELET_GAIN * wavelet.bits <= interpolation.bits {
         params
             .with_first_ratio(wavelet.ratio)
@@ -175,32 +179,33 @@ fn with_smaller_transform<T: Element>(
     })
 }
 
-/// The wavelet coefficients that take the fewest bits at the first bound of the parameters, and how many levels they omit;
-/// `None` if no transform applies.
+/// The wavelet coefficients of which a trial takes the fewest bits, the trial, and how many levels they omit; `None` if no
+/// transform applies.
 ///
 /// Each level gathers the energy of smooth values in fewer coefficients, but spreads that of local details along the other
-/// dimensions, where contexts no longer find it.
+/// dimensions, where contexts predict fewer zeros.
 fn smallest_wavelet<'a, T: Element>(
     values: &'a [T],
     layout: &Layout<'_>,
-    (bound, params): (f64, EncoderParams),
-    workspace: &mut Workspace<T>,
-) -> Result<Option<(EncoderInput<'a, T>, u8)>> {
+    bound: f64,
+    contexts: Contexts,
+    trial: &mut impl FnMut(&EncoderInput<'_, T>) -> Trial,
+) -> Result<Option<(EncoderInput<'a, T>, Trial, u8)>> {
     let buffers = &mut Vec::new();
-    let (mut best, mut least) = (None, f64::INFINITY);
+    let mut best: Option<(EncoderInput<'a, T>, Trial, u8)> = None;
     for omitted in 0.. {
-        let mut input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
+        let mut input = EncoderInput::new(values, layout, bound, contexts, buffers)?;
         input.transform(omitted, buffers);
         if !input.is_transformed() {
             break;
         }
         input.drop_originals();
-        let trial_bound = bound * params.first_ratio();
-        let bits = estimate_bits(&input, trial_bound, params, 1.0, workspace);
-        if bits >= least {
+        let found = trial(&input);
+        let is_smaller = |(_, best, _): &(_, Trial, _)| found.allowed_bits < best.allowed_bits;
+        if !best.as_ref().is_none_or(is_smaller) {
             break;
         }
-        (best, least) = (Some((input, omitted)), bits);
+        best = Some((input, found, omitted));
     }
     Ok(best)
 }

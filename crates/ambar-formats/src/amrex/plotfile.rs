@@ -154,7 +154,13 @@ impl Plotfile {
             hierarchy(&header, &levels).map_err(|error| error.in_file(header_path.display()))?;
         let mut fabs = levels.iter().flat_map(|level| &level.fabs).peekable();
         let is_single = fabs.peek().is_some() && fabs.all(|fab| !fab.descriptor.double);
-        let contents = FolderContents::list(path, &header)?;
+        let mut contents = FolderContents::list(path, &header)?;
+        if levels.iter().any(|level| level.header.ghosts != [0; 3]) {
+            contents.ignore(
+                "ghost cells",
+                "values around the boxes are not stored".into(),
+            );
+        }
         let names = contents.species.iter();
         let species = names.map(|name| Species::open(path, name, header.ndim));
         Ok(Self {
@@ -265,7 +271,7 @@ impl Plotfile {
             .map_err(|missing| Error::new(missing.kind, &missing.message).in_file(&missing.file))
     }
 
-    /// Files and folders of the plotfile that are not read, and the reasons.
+    /// Files, folders and ghost cells of the plotfile that are not read, and the reasons.
     pub fn ignored(&self) -> &[IgnoredEntry] {
         &self.contents.ignored
     }

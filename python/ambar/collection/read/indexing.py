@@ -131,12 +131,12 @@ def split_by_labels(
             family = part.family
             if dim not in family.columns or family.columns[dim].dims != (dim,):
                 raise _core.InvalidError(
-                    f"sel=: {dim!r} has no coordinate of labels{_datasets(part, names)}; use isel="
+                    f"sel=: {dim!r} has no coordinate of labels{_dataset_names(part, names)}; use isel="
                 )
             if dim in family.ragged:
                 raise _core.InvalidError(
                     f"sel=: expected a dimension of one length, found the ragged {dim!r}"
-                    f"{_datasets(part, names)}; use isel=, or collection[name].sel({dim}=...) for "
+                    f"{_dataset_names(part, names)}; use isel=, or collection[name].sel({dim}=...) for "
                     "one dataset"
                 )
             values = coordinate(family, dim, part.rows)
@@ -151,8 +151,8 @@ def split_by_labels(
     return pieces
 
 
-def _datasets(piece: Piece, names: Callable[[], list[str]]) -> str:
-    """Return " in the dataset 'a'", " in the dataset 'a' and 3 more"; "" for no datasets."""
+def _dataset_names(piece: Piece, names: Callable[[], list[str]]) -> str:
+    """Return " in the dataset 'a' and 3 more", for errors; "" if there are no datasets."""
     if not len(piece.at):
         return ""
     more = f" and {len(piece.at) - 1} more" if len(piece.at) > 1 else ""

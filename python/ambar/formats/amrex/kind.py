@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -114,23 +113,8 @@ def _convert(request: AmrexRequest) -> Conversion:
             progress=progress,
         )
     warn_of_loose_bounds(request, bounds)
-    ghosts = {
-        path.name: "the ghost cells around its boxes are not stored"
-        for path in run.paths
-        if _has_ghosts(path)
-    }
-    report["left_out"] = run.left_out | report["left_out"] | ghosts
+    report["left_out"] = run.left_out | report["left_out"]
     return Conversion(target=os.fspath(request.target), **report)
-
-
-def _has_ghosts(plotfile: Path) -> bool:
-    """Return whether the fourth line of a `Cell_H` has another number of ghost cells than 0."""
-    for header in sorted(plotfile.glob("Level_*/Cell_H")) if plotfile.is_dir() else ():
-        with header.open("rb") as file:
-            lines = [file.readline(256) for _ in range(4)]
-        if re.search(rb"[1-9]", lines[3]):
-            return True
-    return False
 
 
 def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:

@@ -129,9 +129,14 @@ def attributes_of(array: Array, loss: Mapping[str, Any] | None = None) -> dict[s
     attributes = {**array.attrs, **(array.lossy_attrs if loss is None else loss)}
     if "_FillValue" in attributes:
         attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
-    missing = attributes.get("missing_value")
-    if array.dtype.kind == "f" and missing in ("nan", "inf", "-inf"):
-        attributes["missing_value"] = float(missing)
+    if array.dtype.kind == "f" and "missing_value" in attributes:
+        missing = attributes["missing_value"]
+        is_list = isinstance(missing, list)
+        parts = [
+            float(part) if part in ("nan", "inf", "-inf") else part
+            for part in (missing if is_list else [missing])
+        ]
+        attributes["missing_value"] = parts if is_list else parts[0]
     return attributes
 
 

@@ -202,15 +202,22 @@ class WritableGroup(AbstractWritableDataStore):
             attributes["_FillValue"] = FillValueCoder.encode(fill, variable.dtype)
         attributes = {key: self.encode_attribute(value) for key, value in attributes.items()}
         missing = attributes.get("missing_value")
-        if isinstance(missing, float) and not np.isfinite(missing):
-            # Other readers of Zarr pass it to xarray, which refuses objects there.
-            attributes["missing_value"] = str(missing)
+        if isinstance(missing, float):
+            # xarray's own reader of Zarr refuses an object in this attribute.
+            attributes["missing_value"] = _number_or_text(missing)
+        elif isinstance(missing, list):
+            attributes["missing_value"] = [_number_or_text(part) for part in missing]
         written = variable.copy(deep=False)
         written.attrs = json_attributes(attributes, f"variable {name!r}")
         self._session.create(self._node(name), written, encoding)
 
     def _node(self, name: str) -> str:
         return f"{self._path}/{name}" if self._path else name
+
+
+def _number_or_text(value: Any) -> Any:
+    """Return a float that is not finite as a string, which `group_reader` reads as a float."""
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _name(name: Any) -> str:

@@ -70,7 +70,9 @@ def raster(
         try:
             values, origin = reader.read(reader.lo, reader.hi)
         except LimitError as error:
-            raise LimitError(f"{_grid_text(amr, reader, axes)}: {error}") from None
+            raise LimitError(
+                f"{error}; {_grid_text(amr, reader, axes)}; choose a coarser level or a smaller region"
+            ) from None
     else:
         if is_image and isinstance(chunks, tuple):
             chunks = chunks[::-1]
@@ -155,9 +157,7 @@ def _grid_text(amr: Amr, reader: RasterReader, axes: Sequence[int]) -> str:
     sides = (np.asarray(reader.hi) - np.asarray(reader.lo)) / reader.sizes
     text = " x ".join(f"{max(1, round(float(sides[axis]))):,}" for axis in axes)
     first, last = amr.levels
-    return f"level {reader.level} has {text} cells, and the finest cells are of level {last}" + (
-        f" (levels {first} to {last})" if first != last else ""
-    )
+    return f"the grid of level {reader.level} has {text} cells, the data have levels {first} to {last}"
 
 
 def _check_chunks(chunks: Chunks, ndim: int) -> None:

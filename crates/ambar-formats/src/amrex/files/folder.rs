@@ -17,10 +17,10 @@ const TEXT_LIMIT: u64 = 1 << 20;
 /// Depth of folders up to which files are counted.
 const DEPTH: usize = 16;
 
-/// A file or folder of a plotfile that is not read.
+/// A part of a plotfile that is not read: a file or folder, or its ghost cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredEntry {
-    /// Its name in the plotfile's folder.
+    /// Its name in the plotfile's folder, or "ghost cells".
     pub name: String,
     /// Why it is not read.
     pub why: String,
@@ -139,7 +139,8 @@ impl FolderContents {
         Ok(contents)
     }
 
-    fn ignore(&mut self, name: &str, why: String) {
+    /// Adds an entry to those that are not read.
+    pub fn ignore(&mut self, name: &str, why: String) {
         self.ignored.push(IgnoredEntry {
             name: name.to_owned(),
             why,

@@ -265,7 +265,7 @@ fn fields(text: &mut TextParser<'_>, path: &Path) -> Result<Vec<String>> {
     sorted.sort();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(twice) => Err(Error::corrupt(format!(
-            "expected fields of different names, found {:?} twice; rename one of the two in Header",
+            "expected unique names of fields, found {:?} twice; rename one of them in Header",
             twice[0]
         ))
         .in_file(path.display())),

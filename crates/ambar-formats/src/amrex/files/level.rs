@@ -150,7 +150,7 @@ impl LevelFiles {
         })?;
         if (line.cells, line.components) != (cells, self.header.components) {
             return Err(Error::corrupt(format!(
-                "at byte {start}: expected a FAB of {:?} with {} components as in Cell_H, found {:?} \
+                "at byte {start}: expected a FAB of {} with {} components as in Cell_H, found {} \
                  with {}; copy the plotfile again",
                 cells, self.header.components, line.cells, line.components
             )));

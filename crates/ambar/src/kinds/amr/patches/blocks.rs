@@ -129,7 +129,7 @@ impl Blocks {
             });
             if !inside {
                 return Err(Error::corrupt(format!(
-                    "expected unit blocks at multiples of {side} in the domain {domain:?}, found block \
+                    "expected unit blocks at multiples of {side} in the domain {domain}, found block \
                      {i} at {origin:?}; restore the file from a copy"
                 )));
             }

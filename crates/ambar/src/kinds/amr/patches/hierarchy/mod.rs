@@ -198,3 +198,16 @@ impl PatchLevel {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_are_written_as_in_files_of_amrex() {
+        let written = |lo, hi| IndexBox { lo, hi }.to_string();
+        assert_eq!(written([64, 0, 0], [82, 1, 1]), "((64) (81) (0))");
+        assert_eq!(written([64, -2, 0], [82, 16, 1]), "((64,-2) (81,15) (0,0))");
+        assert_eq!(written([0, 0, 4], [1, 1, 5]), "((0,0,4) (0,0,4) (0,0,0))");
+    }
+}

@@ -234,14 +234,14 @@ fn check_level(level: &PatchLevel, coarser: Option<&PatchLevel>, tree: &BoxTree)
     }
     if let Some(out) = level.boxes.iter().find(|b| !level.domain.contains(b)) {
         return Err(Error::invalid(format!(
-            "{out:?} is outside of the domain {:?}",
+            "{out} is outside of the domain {}",
             level.domain
         )));
     }
     if let Some(coarser) = coarser {
         if coarser.domain.refined(coarser.ratio) != level.domain {
             return Err(Error::invalid(format!(
-                "the domain, {:?}, is not the next coarser level's refined by {:?}, {:?}",
+                "the domain, {}, is not the next coarser level's refined by {:?}, {}",
                 level.domain, coarser.ratio, coarser.domain
             )));
         }
