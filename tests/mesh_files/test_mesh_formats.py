@@ -19,6 +19,7 @@ import pyvista as pv
 from pyvista.core.utilities.reader import CLASS_READERS
 
 from ambar.mesh.files.formats import is_mesh_file, is_vtk_xml, suffixes_to_write
+from ambar.mesh.files.pyvista_readers import _files_of_ensight
 from ambar.mesh.files.truncation_checks import check_length
 
 
@@ -273,6 +274,19 @@ def test_several_files_with_times_become_a_series(write: Any, array: str, tmp_pa
         blocks = leaves(mesh.read())
         assert blocks[0].n_cells == (6 if write is plot3d else 1)
         assert {float(value) for value in blocks[0][array].ravel()} == {time}
+
+
+def test_files_of_a_case_of_ensight_are_counted(tmp_path: Path) -> None:
+    """Those in folders were not counted, and other files with a number of the case as name were."""
+    path = ensight(tmp_path)
+    for name in ("2", "my x.p", "x.p0a", "geo/x[1].geo"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    text = path.read_text().replace("model: x.geo", "model: 1 geo/x[1].geo\nmatch:")
+    more = 'vector per node: 1 v "my x.p"\nvector per node: 1 w geo\nTIME'
+    path.write_text(text.replace("TIME", more))
+    found = sorted(str(file.relative_to(tmp_path)) for file in _files_of_ensight(path))
+    assert found == ["geo/x[1].geo", "my x.p", "x.p00", "x.p01"]
 
 
 def test_readers_that_end_the_process_are_tried_in_another(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -231,12 +232,17 @@ def _default_array(mesh: Mesh) -> str | None:
 
 
 def _is_constant(mesh: Mesh, name: str) -> bool:
-    """Return whether an array has one value everywhere; those in blocks are not read."""
+    """Return whether an array has one value or vector everywhere, except NaN.
+
+    Arrays in blocks are not read, and count as variable.
+    """
     info = next(one for one in mesh.arrays if one.name == name and one.association in _DRAWN)
     if info.block:
         return False
-    values = mesh.read_array(name, association=cast("Any", info.association)).ravel()
-    return bool((values == values[:1]).all())
+    values = mesh.read_array(name, association=cast("Any", info.association))
+    rows = values.reshape(len(values), math.prod(values.shape[1:]))
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    return bool((rows == rows[:1]).all())
 
 
 def _read_all(meshes: Sequence[Mesh], name: str | None, request: MeshPlot) -> list[_Drawing]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import logging
 import os
 import re
@@ -28,6 +29,8 @@ from ambar.mesh.vtk.meshio_objects import pyvista
 
 _BLOCKS = (".vtm", ".vtmb", ".vtpd")
 """Files that name others in a folder beside them."""
+_ENSIGHT_GEOMETRIES = ("model", "measured", "match", "boundary", "rigid_body")
+"""The keys of a case of EnSight with files of the geometry; those of variables have "per"."""
 HDF_TIME = "Time"
 """The array that VTK's reader of VTKHDF adds to steps."""
 # Warnings of VTK's legacy readers, which then use zeros, or leave out the rest.
@@ -106,7 +109,7 @@ class MeshFile:
         elif hasattr(source, "GetOutputInformation"):
             source.UpdateInformation()
             times = _times_of(source)
-            if hasattr(reader, "active_time_set"):
+            if isinstance(reader, self._pyvista.EnSightReader):
                 times = _times_of_sets(source) or times
             self.times = times if len(times) > 1 else []
         elif hasattr(reader, "time_values"):  # not of VTK
@@ -141,8 +144,8 @@ class MeshFile:
         if reader is None:
             mesh = self._pyvista.read(self.path)
         else:
-            if self.times and hasattr(reader, "active_time_set"):
-                # EnSight: geometry and variables may have different time sets. PyVista accepts the
+            if self.times and isinstance(reader, self._pyvista.EnSightReader):
+                # The geometry and variables may have different time sets. PyVista accepts the
                 # times of one set; VTK takes from each set the step at or before the time.
                 reader.reader.SetTimeValue(self.times[step])
             elif self.times and hasattr(reader, "set_active_time_value"):
@@ -278,10 +281,7 @@ def _times_of(source: Any) -> list[float]:
 
 
 def _times_of_sets(source: Any) -> list[float]:
-    """Return the times of a reader of EnSight, without sets of one time, such as of the geometry.
-
-    The geometry and the variables may have different sets.
-    """
+    """Return the times of all EnSight time sets with more than one time, sorted."""
     sets = source.GetTimeSets()
     arrays = [sets.GetItem(number) for number in range(sets.GetNumberOfItems() if sets else 0)]
     values = [[a.GetTuple1(n) for n in range(a.GetNumberOfTuples())] for a in arrays]
@@ -339,8 +339,12 @@ def size_of(path: Path) -> int:
 
 def _files_of_ensight(path: Path) -> Iterator[Path]:
     """Yield the existing files that a case of EnSight names, such as ``model: 1 x.geo**``."""
-    files = [file for file in path.parent.iterdir() if file.is_file()]
     for line in path.read_text(errors="replace").splitlines():
-        for word in line.partition(":")[2].split():
-            pattern = re.compile(re.escape(word.strip('"')).replace(r"\*", "[0-9]"))
-            yield from (file for file in files if pattern.fullmatch(file.name))
+        key, _, rest = line.partition(":")
+        if key.strip() in _ENSIGHT_GEOMETRIES or " per " in key:
+            *_, name = ["", *re.findall(r'"[^"]*"|\S+', rest)]
+            pattern = glob.escape(name.strip('"')).replace("[*]", "[0-9]")
+            # Path.glob raises errors for empty and for absolute names.
+            for found in glob.iglob(pattern, root_dir=path.parent):  # noqa: PTH207
+                if (path.parent / found).is_file():
+                    yield path.parent / found
