@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from ambar import _core
+from ambar._util.properties import cached_property
 from ambar.figures.colors import ColorScale
 from ambar.figures.labels import in_two_lines, round_down, unit_text
 
@@ -60,10 +61,10 @@ _ASPECTS = (0.25, 4.0)
 """The least and the largest ratio of the height of axes to their width."""
 _SHORT = (1e-3, 1e4)
 """Numbers between these are short without an exponent."""
-_CONSTANT = 1e-4
-"""The range of values, relative to the largest one, below which a colour bar says so."""
+_NEARLY_CONSTANT = 1e-4
+"""Relative range below which the colour bar has a note."""
 _MARKUP = re.compile(r"\\mathdefault|[${}]")
-"""What labels of ticks have besides numbers."""
+"""Markup of mathtext in tick labels."""
 _MOST_LABELS = 12
 """The largest number of lines that a legend lists."""
 
@@ -78,10 +79,30 @@ class Panel(ABC):
     scale: ColorScale | None = None
     """The colours of values, for the colour bar; None without one."""
     bar_label: str = ""
+    values: np.ndarray | None = None
+    """The values that are drawn in colours; None without them."""
     are_dates: tuple[bool, bool] = (False, False)
     """Whether the positions on the horizontal and the vertical axis are days since 1970."""
     has_bar: bool = True
     """Whether the panel has a colour bar: not if that of a neighbour applies to it."""
+
+    @cached_property
+    def finite_values(self) -> np.ndarray:
+        """The values that are finite; empty without values."""
+        return np.empty(0) if self.values is None else self.values[np.isfinite(self.values)]
+
+    @cached_property
+    def bar_text(self) -> str:
+        """The label of the colour bar, with a note if the values are nearly constant."""
+        text, scale, values = in_two_lines(self.bar_label), self.scale, self.finite_values
+        if not values.size or scale is None or scale.kind != "linear":
+            return text
+        size = max(abs(scale.low), abs(scale.high))
+        spread = float(np.ptp(values)) / size if size else 0.0
+        # Values that differ by rounding only have wide limits and need no note.
+        if not 0 < spread < _NEARLY_CONSTANT or scale.high - scale.low > _NEARLY_CONSTANT * size:
+            return text
+        return f"{text}\nrelative range {spread:.1g}"
 
     @property
     def aspect(self) -> float:
@@ -244,7 +265,6 @@ class PointPanel(Panel):
 
     x: np.ndarray
     y: np.ndarray
-    values: np.ndarray | None = None
     size: float = 12.0
     """The area of a marker, points squared."""
     is_equal: bool = False
@@ -306,8 +326,6 @@ class ViewPanel(Panel):
     """Colours of shape (height, width, 3), from the highest row downwards."""
     extent: Extent | None = None
     """The coordinates of the edges; None for a view without axes."""
-    values: np.ndarray | None = None
-    """The values that are drawn, for the ends of the colour bar."""
 
     @property
     def aspect(self) -> float:
@@ -390,13 +408,11 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     axes.tick_params(labelbottom=bool(panel.x_label), labelleft=bool(panel.y_label))
     if picture is None or panel.scale is None or not panel.has_bar:
         return
-    values = getattr(panel, "values", None)
-    extend = "neither" if values is None else panel.scale.extend(values[np.isfinite(values)])
+    extend = panel.scale.extend(panel.finite_values)
     width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
     beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
-    label = _bar_text(panel)
-    bar: Any = axes.figure.colorbar(picture, cax=beside, label=label, extend=extend)
-    if values is not None and _are_integers(values):
+    bar: Any = axes.figure.colorbar(picture, cax=beside, label=panel.bar_text, extend=extend)
+    if panel.values is not None and _are_integers(panel.finite_values):
         from matplotlib.ticker import MaxNLocator
 
         bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -405,7 +421,10 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
 
 
 def _limit_ticks(axes: Axes, width: float) -> None:
-    """Leave out ticks of a horizontal axis whose labels touch in a width in inches."""
+    """Reduce the ticks of the x axis so that their labels do not overlap.
+
+    `width`: width of the axes, inches.
+    """
     from matplotlib.ticker import AutoLocator
 
     axis = axes.xaxis
@@ -421,26 +440,9 @@ def _limit_ticks(axes: Axes, width: float) -> None:
         locator.set_params(nbins=max(most - 1, 1))
 
 
-def _bar_text(panel: Panel) -> str:
-    """Return the label of a colour bar, with a note if the values hardly differ."""
-    text = in_two_lines(panel.bar_label)
-    values = getattr(panel, "values", None)
-    scale = panel.scale
-    if values is None or scale is None or scale.kind != "linear":
-        return text
-    size = max(abs(scale.low), abs(scale.high))
-    finite = values[np.isfinite(values)]
-    spread = float(np.ptp(finite)) / size if finite.size and size else 0.0
-    # Colours that end far away show that values differ by rounding only.
-    if not 0 < spread < _CONSTANT or scale.high - scale.low > _CONSTANT * size:
-        return text
-    return f"{text}\nconstant within {spread:.1g} of its value"
-
-
 def _are_integers(values: np.ndarray) -> bool:
     """Return whether finite values are a few integers, such as levels."""
-    finite = values[np.isfinite(values)]
-    return bool(np.all(finite == np.round(finite))) and len(np.unique(finite)) <= _MOST_LABELS
+    return bool(np.all(values == np.round(values))) and len(np.unique(values)) <= _MOST_LABELS
 
 
 def _show_plain_numbers(axis: Any) -> None:
@@ -531,7 +533,7 @@ def _size_of(grid: Grid) -> _GridSize:
             left = _MARGIN if panel.y_label else 0.2
             right = 0.1
             if panel.scale is not None and panel.has_bar:
-                right = _BAR + _MORE_LINES * _bar_text(panel).count("\n")
+                right = _BAR + _MORE_LINES * panel.bar_text.count("\n")
             margins[number] = max(margins[number], left + right)
     factor = min((_WIDEST - sum(margins)) / sum(columns), 1.0)
     columns = [factor * side for side in columns]

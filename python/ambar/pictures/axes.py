@@ -25,8 +25,8 @@ _LENGTHS = (
 )
 """Units of coordinates along a side of a volume."""
 _UNNAMED = re.compile(r"(.*_)?dim_\d+")
-STEPS = "steps of indices"
-"""The attribute of an array with the distances of its values along dimensions, in indices."""
+STEPS = "_ambar_steps"
+"""The attribute of an array with the step of each dimension, of `at_steps`."""
 _DEGREES = ("degrees_north", "degrees_east", "degree_north", "degree_east", "degrees")
 
 
@@ -55,7 +55,8 @@ class CoordinateAxis:
         """The edges between positions, and those outside of the first and the last one."""
         places = self.positions
         if len(places) < 2:
-            return np.array([places[0] - 0.5, places[0] + 0.5])
+            half = max(0.5, np.spacing(abs(places[0])))
+            return np.array([places[0] - half, places[0] + half])
         middle = (places[1:] + places[:-1]) / 2
         first, last = 2 * places[0] - middle[0], 2 * places[-1] - middle[-1]
         return np.concatenate([[first], middle, [last]])
@@ -88,12 +89,16 @@ def axis_of(array: xr.DataArray, dim: str) -> CoordinateAxis:
 
 
 def _calendar_axis(coordinate: xr.DataArray, name: str) -> CoordinateAxis | None:
-    """Return an axis of dates of another calendar as numbers in their units; None for others."""
-    values, unit = coordinate.to_numpy(), str(coordinate.encoding.get("units", ""))
-    if not unit or not all(hasattr(value, "calendar") for value in values):
+    """Return an axis of cftime dates, as numbers in the units of the file; None for other objects.
+
+    Without units, the numbers are days since the first date.
+    """
+    values = coordinate.to_numpy()
+    if not len(values) or not all(hasattr(value, "calendar") for value in values):
         return None
     from cftime import date2num
 
+    unit = str(coordinate.encoding.get("units") or f"days since {values[0]:%Y-%m-%d}")
     numbers = np.asarray(date2num(values, unit, values[0].calendar), np.float64)
     return CoordinateAxis(name, numbers, label(name, unit), unit) if _is_sorted(numbers) else None
 

@@ -34,7 +34,7 @@ _USUAL = ("temp", "salinity", "psal", "oxygen", "doxy", "chla")
 _MOST_LINES = 40
 """Datasets whose values are drawn."""
 _MOST_GROUPS = 3
-"""Panels of datasets whose axes differ: those with the most datasets."""
+"""Maximum number of panels for datasets with different axes."""
 
 
 def draw(
@@ -67,12 +67,15 @@ def draw(
     positions = None if any(grids) else _positions(collection, names)
     if positions is not None:
         panels.append(_map_panel(collection, names, positions, variables, request))
+    title = plural(len(names), "dataset")
     for name, grid in zip(variables, grids, strict=True):
-        panels += [grid] if grid else _lines_panels(collection, names, name, request)
+        found = [grid] if grid else _lines_panels(collection, names, name, request)
+        panels += found[:_MOST_GROUPS]
+        if len(found) > _MOST_GROUPS:
+            title += f", {name} along {_MOST_GROUPS} of {len(found)} different axes"
     if not request.title:
         panels = [replace(panel, title="") for panel in panels]
-    title = plural(len(names), "dataset") if request.title else ""
-    return draw_grid([panels], title, on)
+    return draw_grid([panels], title if request.title else "", on)
 
 
 def write_picture(collection: Collection, request: CollectionPlot) -> Path:
@@ -207,7 +210,7 @@ def _attribute(collection: Collection, variable: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class _LinesAxis:
-    """What the positions of lines are."""
+    """The axis along which lines are drawn."""
 
     text: str
     is_downward: bool
@@ -219,7 +222,8 @@ def _lines_panels(
 ) -> list[Panel]:
     """Return the values of a variable in some datasets, over their vertical coordinate or time.
 
-    Datasets whose axes differ, such as dates and numbers of days, are in different panels.
+    Datasets whose axes differ, such as dates and numbers of days, are in different panels, first
+    those of the most datasets.
     """
     having = set(collection.stats(variable)["dataset"].tolist())
     chosen = [name for name in names if name in having]
@@ -247,7 +251,6 @@ def _lines_panels(
             f"{collection.location}: expected a variable with one dimension in a dataset, found "
             f"none in {variable!r}; choose another variable"
         )
-    largest = sorted(groups.items(), key=lambda item: -len(item[1]))[:_MOST_GROUPS]
     return [
         LinePanel(
             lines=lines,
@@ -258,12 +261,12 @@ def _lines_panels(
             is_log=(bool(request.log), False) if axis.is_downward else (False, bool(request.log)),
             are_dates=(axis.is_time and not axis.is_downward, False),
         )
-        for axis, lines in largest
+        for axis, lines in sorted(groups.items(), key=lambda item: -len(item[1]))
     ]
 
 
 def _along(dataset: xr.Dataset, values: xr.DataArray, dim: str) -> tuple[np.ndarray, _LinesAxis]:
-    """Return positions of values, and what they are.
+    """Return positions of values, and their axis.
 
     That is the coordinate of the dimension, or a variable of depths along it.
     """

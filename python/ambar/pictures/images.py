@@ -26,7 +26,7 @@ def numbers_of(array: xr.DataArray) -> np.ndarray:
     return np.asarray(values, np.float64)
 
 
-_SHOWN = "shown indices"
+_SHOWN = "_ambar_shown"
 """The attribute of an array with the parts that `at_indices` chose."""
 
 
@@ -42,8 +42,11 @@ def at_indices(array: xr.DataArray, indices: Mapping[Hashable, int]) -> xr.DataA
 
 
 def at_steps(array: xr.DataArray, most: int) -> xr.DataArray:
-    """Return every n-th value along each dimension, at most `most`; axes have their indices."""
-    steps = {dim: -(-size // most) for dim, size in array.sizes.items()}
+    """Return every n-th value along each dimension, so that at most `most` remain.
+
+    `axis_of` numbers positions without a coordinate by the indices in the original array.
+    """
+    steps = {dim: max(-(-size // most), 1) for dim, size in array.sizes.items()}
     found = array.isel({dim: slice(None, None, step) for dim, step in steps.items()})
     found.attrs = {**found.attrs, STEPS: steps}
     return found
@@ -86,8 +89,9 @@ def image_panel(
         y_edges, values = y_edges[::-1], values[::-1]
     corners = None if x.is_even and y.is_even else np.meshgrid(x_edges, y_edges)
     is_map = x.is_degrees and y.is_degrees
-    ratio = abs((y_edges[-1] - y_edges[0]) / (x_edges[-1] - x_edges[0]))
-    is_plain = x.label == x.name and y.label == y.name and 0.25 <= ratio <= 4
+    width, height = abs(x_edges[-1] - x_edges[0]), abs(y_edges[-1] - y_edges[0])
+    is_plain = x.label == x.name and y.label == y.name
+    is_plain = is_plain and width <= 4 * height and height <= 4 * width
     has_one_unit = bool(x.unit) and x.unit == y.unit and not (x.is_time or y.is_time)
     return ImagePanel(
         title=title,

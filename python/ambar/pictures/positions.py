@@ -49,8 +49,8 @@ def position_names(collection: Collection) -> PositionNames | None:
 def coordinate_of(collection: Collection, name: str) -> np.ndarray:
     """Return a coordinate of every dataset, in the order of names; NaN where it has none.
 
-    A dataset has one only if it is one value: a grid or a track is not at a point. No values are
-    read: the metadata have the smallest and the largest one.
+    Of many values, such as those of a track, it is the middle of their range. No values are read:
+    the metadata have the smallest and the largest one.
 
     Raises
     ------
@@ -63,6 +63,5 @@ def coordinate_of(collection: Collection, name: str) -> np.ndarray:
     having, columns = collection._metadata.statistics(name)
     if "min" not in columns:
         raise _core.InvalidError(f"{collection.location}: {name} is not a variable of numbers")
-    is_single = having & (columns["count"] > columns["nulls"])
-    is_single &= columns["min"] == columns["max"]
-    return np.where(is_single, columns["min"].astype("f8"), np.nan)
+    middle = (columns["min"].astype("f8") + columns["max"].astype("f8")) / 2
+    return np.where(having & (columns["count"] > columns["nulls"]), middle, np.nan)

@@ -145,5 +145,4 @@ def _is_even(edges: np.ndarray) -> bool:
 
 
 def _label(array: xr.DataArray, dim: str) -> str:
-    unit = str(array[dim].attrs.get("units", "")) if dim in array.coords else ""
-    return label(dim.replace("_", " "), unit)
+    return label(dim.replace("_", " "), axis_of(array, dim).unit)
