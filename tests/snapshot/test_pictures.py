@@ -579,5 +579,10 @@ def test_bounds_near_the_largest_number(name: str, tmp_path: Path) -> None:
 def test_widths_of_many_boxes_have_a_warning(gravpart: ambar.Snapshot) -> None:
     """300, meant in pc, showed the whole box, so that the center seemed to be ignored."""
     options: dict[str, Any] = {"slice_at": 0.5, "center": "max:density"}
-    with pytest.warns(UserWarning, match="the width 300 is 300 times the box, in the unit 'box'"):
-        draw(gravpart, plot(width=300.0, **options))
+    with pytest.warns(UserWarning, match="the width 300 box is 300 times the box; ") as caught:
+        draw(gravpart, plot(width=300.0, fields=("density", "pressure"), **options))
+    assert len(caught) == 1
+    twice: Any = [gravpart] * 2
+    with pytest.warns(UserWarning, match=r"the width 1e\+09 pc is .* times the box") as caught:
+        list(drawing.frames_of(twice, SeriesPlot(path="x", width=1e9, length_unit="pc")))
+    assert len(caught) == 1

@@ -122,8 +122,8 @@ def plot(
     width: Annotated[
         float | None,
         option(
-            "Width of the picture, a fraction of the box without --length-unit; by default all of "
-            "the box.",
+            "Width of the picture in --length-unit, by default a fraction of the box. Without a "
+            "width, the whole box.",
             parser=parse_length,
             metavar="FLOAT",
         ),
@@ -131,7 +131,7 @@ def plot(
     depth: Annotated[
         float | None,
         option(
-            "Extent along the line of sight, a fraction of the box too; by default everything.",
+            "Extent along the line of sight, in the unit of --width; by default everything.",
             parser=parse_length,
             metavar="FLOAT",
         ),

@@ -32,8 +32,8 @@ _SYMLOG_RANGE = 1e3
 """The ratio of the ends of symmetric logarithmic colours to the end of their linear part."""
 _BALANCE = 0.2
 """The least ratio of the extremes of both signs from which colours are symmetric around 0."""
-_THIN = 0.05
-"""The ratio of the percentile 95 of magnitudes to their end below which structures are thin."""
+_NEAR_ZERO = 0.05
+"""The ratio of the percentile 95 of magnitudes to their end below which most are near 0."""
 _ROUNDING = 4096
 """The largest range of values that only rounding makes, in steps of float64 at their magnitude."""
 _ROUNDING_OF_STORED = 8
@@ -104,11 +104,11 @@ def color_scale(
     """Return a colour scale for values.
 
     Values of both signs are linear, and symmetric around 0 if the smaller extreme is at least a
-    fifth of the larger one, except temperatures in degrees Celsius. Such ones are symmetric
-    logarithmic if 95 % of them are near 0. Positive ones are logarithmic
-    if they extend over more than a factor of 10, or if a few of them are far above the others.
-    Extremes that are far from all other values are left out. Colours diverge only if 0 is in their
-    middle. Values that differ by rounding only have one colour.
+    fifth of the larger one, except temperatures in degrees Celsius. Symmetric ones are symmetric
+    logarithmic if 95 % of the magnitudes are below 5 % of the largest. Positive ones are
+    logarithmic if they extend over more than a factor of 10, or if a few of them are far above the
+    others. Extremes that are far from all other values are left out. Colours diverge only if 0 is
+    in their middle. Values that differ by rounding only have one colour.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def color_scale(
     if limits is None and high - low <= rounding * max(abs(low), abs(high)):
         values = values[:1]
         low = high = float(values[0])
-    may_be_log = log is None
+    is_automatic = log is None
     if log is None:
         log = (limits is None and _is_wide(values)) or (
             limits is not None and low > 0 and (high > _LARGE_RANGE * low)
@@ -153,10 +153,11 @@ def color_scale(
     if log and high > 0:
         return ColorScale("log", *_log_ends(values, limits), colors or SEQUENTIAL)
     if is_signed and limits is None:
-        sizes = np.abs(values)
-        end = _end_of(sizes)
-        is_thin = may_be_log and float(np.percentile(sizes, 95)) < _THIN * end
-        return ColorScale("symlog" if is_thin else "linear", -end, end, colors or DIVERGING)
+        magnitudes = np.abs(values)
+        end = _end_of(magnitudes)
+        is_mostly_near_zero = float(np.percentile(magnitudes, 95)) < _NEAR_ZERO * end
+        kind: ScaleKind = "symlog" if is_automatic and is_mostly_near_zero else "linear"
+        return ColorScale(kind, -end, end, colors or DIVERGING)
     if limits is None and values.size and low < high:
         low, high = -_end_of(-values), _end_of(values)
     if low == high:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from ambar.snapshot.pictures.panels import (
     stack,
     time_of,
 )
+from ambar.snapshot.regions import length_of_unit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,6 +43,8 @@ _MOST_COLUMNS = 4
 """Outputs of a series in a picture without a choice."""
 _MOST_SAMPLED = 8
 """Outputs of a series whose values decide the colours of a movie."""
+_MOST_BOXES = 2.0
+"""The width in boxes that no picture needs: the diagonal of a box is shorter."""
 
 
 def draw(
@@ -56,6 +60,7 @@ def draw(
         If a field does not exist.
     """
     snapshot, request = _prepared(snapshot, request)
+    _warn_of_width(snapshot, request)
     if request.colors is not None:
         check_colors(request.colors)
     if request.limits is not None:
@@ -82,6 +87,21 @@ def _prepared(opened: AnyOutputs, request: AnyPlot) -> tuple[AnyOutputs, AnyPlot
     elif len(opened):
         request = with_usual_rows(opened[-1], request)
     return opened, request
+
+
+def _warn_of_width(opened: Snapshot | Series, request: CellsPlot) -> None:
+    """Warn of a width of several boxes, which is probably a number in another unit."""
+    if request.width is None or (isinstance(opened, Sequence) and not len(opened)):
+        return
+    info = (opened[-1] if isinstance(opened, Sequence) else opened).info
+    boxes = request.width * length_of_unit(info, request.length_unit) / max(info.box_size)
+    if boxes > _MOST_BOXES:
+        warnings.warn(
+            f"the width {request.width:g} {request.length_unit} is {boxes:.3g} times the box; "
+            f"expected at most {_MOST_BOXES:g} times; choose another width or length_unit "
+            "(--length-unit)",
+            stacklevel=2,
+        )
 
 
 def _grid(snapshot: Snapshot | Series, request: CellsPlot) -> tuple[list[list[Panel]], str]:
@@ -257,6 +277,7 @@ def bound_of(field: str, request: CellsPlot, *snapshots: Snapshot) -> float | No
 def frames_of(series: Series, request: SeriesPlot) -> Iterator[Figure]:
     """Yield a figure for each output of a series, with the same colours."""
     series, request = _prepared(series, request)
+    _warn_of_width(series, request)
     chosen = [series[int(n)] for n in np.linspace(0, len(series) - 1, _MOST_SAMPLED).round()]
     chosen = list({one.location: one for one in chosen}.values())
     scales: dict[str, ColorScale | tuple[float, float]] = {}
@@ -306,6 +327,7 @@ def write_picture(opened: Snapshot | Series, request: CellsPlot) -> Path:
     if target.suffix.lower() in (".fits", ".fit"):
         from ambar.snapshot.maps.fits import write_fits
 
+        _warn_of_width(snapshot, request)
         if len(fields) > 1:
             from xarray import Dataset
 

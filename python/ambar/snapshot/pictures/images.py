@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -35,8 +34,6 @@ AnyPlot = TypeVar("AnyPlot", bound=CellsPlot)
 _RESOLUTION = 512
 """Pixels along the longer side of a map."""
 _PARTICLE_RESOLUTIONS = (64, 128, 256, 512)
-_MOST_BOXES = 2.0
-"""The width in boxes that no picture needs: the diagonal of a box is shorter."""
 _PARTICLES_PER_PIXEL = 3.0
 """The mean below which a picture of particles has fewer pixels."""
 
@@ -53,7 +50,6 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
     ValueError
         If an option is invalid, or does not apply to the dimensions of the data.
     """
-    _warn_of_width(snapshot.info, request)
     if request.particles:
         _check_options(request)
         particles = particles_of(snapshot, request)
@@ -73,19 +69,6 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
             "change the condition or the part to draw"
         )
     return _in_length_unit(image, snapshot.info, request.length_unit)
-
-
-def _warn_of_width(info: RunInfo, request: CellsPlot) -> None:
-    """Warn of a width of several boxes, which is probably a number in another unit."""
-    if request.width is None:
-        return
-    boxes = request.width * length_of_unit(info, request.length_unit) / max(info.box_size)
-    if boxes > _MOST_BOXES:
-        warnings.warn(
-            f"the width {request.width:g} is {boxes:.3g} times the box, in the unit "
-            f"{request.length_unit!r}; a length_unit (--length-unit) such as 'pc' changes it",
-            stacklevel=2,
-        )
 
 
 def with_usual_view(snapshot: Snapshot, field: str, request: CellsPlot) -> CellsPlot:
