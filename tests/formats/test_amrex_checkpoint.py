@@ -80,7 +80,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_checkpoint_is_named_by_what_opens_stores(checkpoint: Path) -> None:
-    with pytest.raises(ambar.InvalidError, match="found a folder of the kind 'checkpoint'; convert"):
+    with pytest.raises(
+        ambar.InvalidError, match="found a folder of the kind 'checkpoint'; convert"
+    ):
         ambar.open(checkpoint)
 
 

@@ -292,5 +292,7 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
 
 def test_a_grid_that_exceeds_the_memory_names_its_size_and_the_levels() -> None:
     amr = ambar.open_snapshot(output("sedov")).amr
-    with pytest.raises(ambar.LimitError, match="level 20 has 1,048,576 x 1,048,576.* cells, the data have"):
+    with pytest.raises(
+        ambar.LimitError, match="level 20 has 1,048,576 x 1,048,576.* cells, the data have"
+    ):
         amr.grid("density", level=20)

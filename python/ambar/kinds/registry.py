@@ -188,7 +188,7 @@ def locate(
             else map(_load, (*_MESHES, _OPENPMD, _GADGET, _STORED["checkpoint"]))
         ):
             if kind.match_source([place]):
-                what = "folder" if os.path.isdir(place) else "file"
+                what = "folder" if pathlib.Path(place).is_dir() else "file"
                 raise _core.InvalidError(
                     f"{os.fspath(place)}: expected a store, found a {what} of the kind "
                     f"{kind.name!r}; convert it first: ambar convert "

@@ -157,7 +157,9 @@ def _grid_text(amr: Amr, reader: RasterReader, axes: Sequence[int]) -> str:
     sides = (np.asarray(reader.hi) - np.asarray(reader.lo)) / reader.sizes
     text = " x ".join(f"{max(1, round(float(sides[axis]))):,}" for axis in axes)
     first, last = amr.levels
-    return f"the grid of level {reader.level} has {text} cells, the data have levels {first} to {last}"
+    return (
+        f"the grid of level {reader.level} has {text} cells, the data have levels {first} to {last}"
+    )
 
 
 def _check_chunks(chunks: Chunks, ndim: int) -> None:
