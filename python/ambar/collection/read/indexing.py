@@ -131,13 +131,14 @@ def split_by_labels(
             family = part.family
             if dim not in family.columns or family.columns[dim].dims != (dim,):
                 raise _core.InvalidError(
-                    f"sel=: {dim!r} has no coordinate of labels{_dataset_names(part, names)}; use isel="
+                    f"sel=: {dim!r} has no coordinate of labels{_dataset_names(part, names)}; "
+                    "use isel="
                 )
             if dim in family.ragged:
                 raise _core.InvalidError(
                     f"sel=: expected a dimension of one length, found the ragged {dim!r}"
-                    f"{_dataset_names(part, names)}; use isel=, or collection[name].sel({dim}=...) for "
-                    "one dataset"
+                    f"{_dataset_names(part, names)}; use isel=, or "
+                    f"collection[name].sel({dim}=...) for one dataset"
                 )
             values = coordinate(family, dim, part.rows)
             if values.ndim == 1:

@@ -71,7 +71,8 @@ def raster(
             values, origin = reader.read(reader.lo, reader.hi)
         except LimitError as error:
             raise LimitError(
-                f"{error}; {_grid_text(amr, reader, axes)}; choose a coarser level or a smaller region"
+                f"{error}; {_grid_text(amr, reader, axes)}; choose a coarser level or a smaller "
+                "region"
             ) from None
     else:
         if is_image and isinstance(chunks, tuple):
