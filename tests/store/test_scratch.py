@@ -13,7 +13,7 @@ import pytest
 
 import ambar
 from ambar._util import output_files as scratch
-from ambar._util.output_files import errors_of_target, published
+from ambar._util.output_files import name_target_on_full_disk, published
 from tests.helpers.sample_outputs import output
 
 
@@ -142,7 +142,7 @@ def test_a_full_disk_is_named_by_the_target(tmp_path: Path) -> None:
     """The error named a private scratch file, or none."""
     target = tmp_path / "x.ambar"
     full = OSError(errno.ENOSPC, "No space left on device", "/scratch/.ambar-1/x")
-    with pytest.raises(OSError, match="; free some") as found, errors_of_target(target):
+    with pytest.raises(OSError, match="; free some") as found, name_target_on_full_disk(target):
         raise full
     assert found.value.filename == str(target)
     assert "scratch" not in str(found.value.strerror)
@@ -207,6 +207,6 @@ def test_a_folder_that_is_not_writable_is_named(read_only: Path, directory: bool
 
 def test_other_errors_of_permissions_are_raised_unchanged(tmp_path: Path) -> None:
     raised = PermissionError(errno.EACCES, "denied", str(tmp_path / ".y.ambar.ambar-new"))
-    with pytest.raises(PermissionError) as found, errors_of_target(tmp_path / "x.ambar"):
+    with pytest.raises(PermissionError) as found, name_target_on_full_disk(tmp_path / "x.ambar"):
         raise raised
     assert found.value is raised
