@@ -134,7 +134,7 @@ campaign: build servers
 	$(BIN)/python -m campaigns --all --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
 
 # Independent servers of object stores. Tests on a server that cannot be built are skipped.
-SERVERS := $(CURDIR)/target/servers
+SERVERS := target/servers
 MINIO := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 VERSITY := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 AZURITE := azurite@3.37.0
@@ -144,7 +144,7 @@ servers: $(SERVERS)/bin/minio $(SERVERS)/bin/versitygw $(SERVERS)/azurite
 
 $(SERVERS)/bin/minio $(SERVERS)/bin/versitygw: MODULE = $(if $(findstring minio,$@),$(MINIO),$(VERSITY))
 $(SERVERS)/bin/minio $(SERVERS)/bin/versitygw:
-	GOBIN=$(@D) go install $(MODULE) || echo "$(@F) is left out: it needs Go and its modules"
+	GOBIN="$(CURDIR)/$(@D)" go install $(MODULE) || echo "$(@F) is left out: it needs Go and its modules"
 
 $(SERVERS)/azurite:
 	npm install --silent --no-audit --no-fund --prefix $@ $(AZURITE) \
