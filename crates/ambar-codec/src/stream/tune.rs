@@ -12,10 +12,11 @@ use crate::stream::mean_error::{self, ErrorBudget, Trial};
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
 
-/// One value in this many is in the sample, if that is enough.
-const SAMPLE_RATIO: usize = 40;
-/// Minimum number of values of a sample.
-const MIN_SAMPLE: usize = 1 << 13;
+/// Maximum number of values of a sample of an array or of blocks.
+const MAX_SAMPLE: usize = 1 << 16;
+/// Maximum number of cells of a sample of a tree, whose streams depend less on interpolation.
+const MAX_CELL_SAMPLE: usize = 1 << 13;
+
 /// As [`crate::tune`], for coded values within an absolute bound.
 ///
 /// # Errors
@@ -85,13 +86,13 @@ fn tune_interpolation<T: Element>(
     let (part, buffers) = (&mut Vec::new(), &mut Vec::new());
     let input = match layout {
         Layout::Array(shape) => {
-            let shape = costliest_tile(values, shape, bound, sample_size(values.len()), part);
+            let shape = costliest_tile(values, shape, bound, MAX_SAMPLE, part);
             EncoderInput::new(part, &Layout::Array(&shape), bound, contexts, buffers)?
         }
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
             let cells = volume(*side).unwrap_or(1);
-            let (first, end) = costliest_run(values, cells, bound);
+            let (first, end) = costliest_run(values, cells, bound, MAX_SAMPLE);
             let layout = Layout::Blocks {
                 side: *side,
                 origins: &origins[first..end],
@@ -109,7 +110,7 @@ fn tune_interpolation<T: Element>(
             levels,
             origins,
         } => {
-            let (first, end) = costliest_run(&values[..levels.len()], 1, bound);
+            let (first, end) = costliest_run(&values[..levels.len()], 1, bound, MAX_CELL_SAMPLE);
             let layout = Layout::Cells {
                 dimensions: *dimensions,
                 levels: &levels[first..end],
@@ -127,6 +128,10 @@ fn tune_interpolation<T: Element>(
             let regions = middle.map(|values| RegionBuffer::dense(inner, values));
             interpolation_choice::propose(regions.as_slice(), bound)
         }
+        Layout::Blocks { .. } if input.count < values.len() => {
+            let whole = EncoderInput::new(values, layout, bound, contexts, &mut Vec::new())?;
+            interpolation_choice::propose(&whole.regions, bound)
+        }
         _ => interpolation_choice::propose(&input.regions, bound),
     };
     Ok(choose(&input, bound, params, &proposals, scale))
@@ -134,9 +139,6 @@ fn tune_interpolation<T: Element>(
 
 /// Maximum number of values to compare wavelets with interpolation.
 const MAX_WAVELET_SAMPLE: usize = 1 << 18;
-
-/// Minimum ratio of the bytes of interpolation to those of wavelets, which decode more slowly.
-const MIN_WAVELET_GAIN: f64 = 1.03;
 
 /// Chooses wavelets or interpolation, by bits at equal squared error.
 fn with_smaller_transform<T: Element>(
@@ -170,7 +172,7 @@ fn with_smaller_transform<T: Element>(
         return Ok(params);
     };
     let wavelet = mean_error::estimate(&transformed, budget, first, params, &mut workspace);
-    Ok(if MIN_WAVELET_GAIN * wavelet.bits <= interpolation.bits {
+    Ok(if wavelet.bits < interpolation.bits {
         params
             .with_first_ratio(wavelet.ratio)
             .with_wavelet(Some(omitted))
@@ -275,11 +277,6 @@ pub(crate) fn tune_fast<T: Element>(
     })
 }
 
-/// The number of values of a sample.
-fn sample_size(values: usize) -> usize {
-    (values / SAMPLE_RATIO).max(MIN_SAMPLE)
-}
-
 /// A relative estimate of the bits of consecutive values, from the differences of some of them.
 fn relative_cost<T: Element>(values: &[T], bound: f64) -> f64 {
     let inverse = 0.5 / bound.max(f64::MIN_POSITIVE);
@@ -298,12 +295,16 @@ fn relative_cost<T: Element>(values: &[T], bound: f64) -> f64 {
     sum
 }
 
-/// The first and the end of the run of blocks that takes the most bits.
-fn costliest_run<T: Element>(values: &[T], cells: usize, bound: f64) -> (usize, usize) {
+/// The first and the end of the run of blocks of `cells` values each that takes the most bits, of at most `max_values`
+/// values or one block.
+fn costliest_run<T: Element>(
+    values: &[T],
+    cells: usize,
+    bound: f64,
+    max_values: usize,
+) -> (usize, usize) {
     // An aligned run of a power of two of blocks: on the Morton curve, often a cuboid.
-    let count = sample_size(values.len())
-        .div_ceil(cells)
-        .next_power_of_two();
+    let count = 1 << (max_values / cells.max(1)).max(1).ilog2();
     let all = values.len() / cells;
     let mut best = (-1.0, 0);
     for first in (0..all).step_by(count) {
@@ -435,4 +436,40 @@ fn choose<T: Element>(
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_rough_blocks_do_not_choose_the_interpolation_of_all() {
+        let (side, cells) = (16, 16 * 16 * 16);
+        let blocks = (0..64).map(|key: i64| {
+            [2, 1, 0].map(|bit| side * ((key >> bit & 1) + 2 * (key >> (bit + 3) & 1)))
+        });
+        let origins: Vec<[i64; 3]> = blocks.collect();
+        let noise = |i: i64, j: i64| ((i * 7919 + j * 6007) * 104_729 % 1009) as f64 / 1009.0;
+        let mut values = Vec::new();
+        for (number, [z, y, x]) in origins.iter().enumerate() {
+            for i in 0..side * side * side {
+                let [z, y, x] = [z + i / side / side, y + i / side % side, x + i % side];
+                // Two blocks are constant along z, all others along x.
+                let rough = 8.0 * noise(x, y);
+                values.push(if number < 2 { rough } else { noise(z, y) });
+            }
+        }
+        let layout = |count: usize| Layout::Blocks {
+            side: [side as usize; 3],
+            origins: &origins[..count],
+        };
+        let chosen = |count: usize| crate::tune(&values[..count * cells], &layout(count), 1e-2);
+        let size = |count: usize| {
+            let (params, mut workspace) = (chosen(count).unwrap(), Workspace::default());
+            let stream = crate::encode(&values, &layout(64), 1e-2, Some(params), &mut workspace);
+            stream.unwrap().len() as f64
+        };
+        let (by_all, by_rough) = (size(64), size(2));
+        assert!(by_all < 0.9 * by_rough, "{by_all} {by_rough}");
+    }
 }
