@@ -9,7 +9,7 @@ from . import packed, regions, tree
 from .adaptive import AdaptivePacket
 from .bits import Reader, UnsupportedError, check, damage, sealed
 from .entropy import GROUP_BASE, Packet, read_tables
-from .traversal import BY_LEVEL, BY_PLANE, BY_ROW, Traversal
+from .traversal import BY_LEVEL, BY_PLANE, BY_ROW, DIAGONALS, Traversal
 from .wavelet import Wavelet
 
 ARRAY, BLOCKS, CELLS = 0, 1, 2
@@ -153,10 +153,17 @@ def read_level_options(s, reader: Reader) -> None:
     check(options < 32, "reserved bits of the level options are set")
     s.level_scaling = options & 7
     check(s.level_scaling < 5, f"unknown level scaling {s.level_scaling}")
-    s.interpolations = [reader.unpack("H") for _ in range(options >> 3)]
-    for bits in s.interpolations:
+    s.interpolations, s.weights = [], []
+    for _ in range(options >> 3):
+        bits = reader.unpack("H")
         ignores_all = any(bits >> n & 3 == 3 for n in (6, 8, 10)) or bits >> 12 & 7 == 7
-        check(not ignores_all and bits < 1 << 15, f"invalid interpolation {bits:#x}")
+        misplaced = bits >> 15 and (bits & 63 or s.contexts == BY_LEVEL)
+        check(not ignores_all and not misplaced, f"invalid interpolation {bits:#x}")
+        s.interpolations.append(bits)
+        s.weights.append({})
+        for t in DIAGONALS if bits >> 15 else ():
+            count = 1 + len(DIAGONALS[t])
+            s.weights[-1][t] = np.frombuffer(reader.take(count), np.int8).astype(int)
 
 
 def check_wavelet(s, count: int, shapes: list) -> None:

@@ -10,6 +10,9 @@ BY_LEVEL, BY_ROW, BY_PLANE = 1, 2, 3  # contexts
 LEVEL_SCALINGS = ((1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0), (2.0, 8.0))
 SHARPNESS = (1 / 16, 0, 3 / 32, 5 / 32)
 IGNORED_BITS = {3: 6, 5: 8, 6: 10, 7: 12}  # by phase
+# The planes (pairs of dimensions) of the diagonals of each phase, in the order of coding (7.7).
+DIAGONALS = {1: (), 2: ((0, 1),), 4: ((0, 2), (1, 2)), 3: ((0, 1),), 5: ((0, 2), (1, 2)),
+             6: ((0, 1), (0, 2), (1, 2)), 7: ((0, 1), (0, 2), (1, 2))}  # fmt: skip
 WEIGHTS = {1: (0.3, 0.4, 0.15), 2: (0.4, 0.25, 0.1), 3: (0.5, 0.2, 0.08)}
 PAD = 4  # positions around a phase, for extrapolated values
 F32 = np.float32
@@ -57,7 +60,7 @@ class Traversal:
             values, index, coded, present = (grid[phase] for grid in grids)
             size = values.shape
             if t and values.size:
-                prediction, variation = self.predict(t, size, known, level)
+                prediction, variation = self.predict(t, size, known, level, shape)
                 magnitudes[t] = m = np.zeros([n + 2 * PAD for n in size], np.int64)
                 for z in range(size[0]):
                     whole = by_level or (by_plane and z > 0)
@@ -88,13 +91,16 @@ class Traversal:
         mean = total * (1 / np.maximum(count, 1)).astype(self.T)
         return np.where(count > 0, mean, values), present
 
-    def predict(self, t: int, size, known, level: int) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, t: int, size, known, level: int, shape) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions of a phase and their local variation (7.7)."""
         half, zero = self.T(0.5), self.T(-0.0)  # -0 is neutral: -0 + -0 is -0
         bits = self.s.interpolations[level] if level < len(self.s.interpolations) else 0
-        odd, first = [d for d in range(3) if t >> d & 1], IGNORED_BITS.get(t, 15)
+        odd, first = [d for d in range(3) if t >> d & 1], IGNORED_BITS.get(t, 16)
         lines = [d for k, d in enumerate(odd) if not bits >> (first + k) & 1]
-        sharpness = np.array([SHARPNESS[bits >> 2 * d & 3] for d in lines]).reshape(-1, 1, 1, 1)
+        sharpness = [SHARPNESS[bits >> 2 * d & 3] for d in lines]
+        if bits >> 15:
+            sharpness = [self.s.weights[level][t][0] / 64] * len(lines)
+        sharpness = np.array(sharpness).reshape(-1, 1, 1, 1)
         inner_weight, outer_weight = (
             (0.5 + sharpness).astype(self.T),
             (0 - sharpness).astype(self.T),
@@ -117,7 +123,25 @@ class Traversal:
         spread = np.where(used, value, -np.inf).max(axis=0) - np.where(used, value, np.inf).min(0)
         variation = variation + np.where(most == 2, spread, 0).astype(self.T)
         prediction = np.where(most > 0, self.finite_or_zero(mean), self.T(0))
+        if bits >> 15:
+            weights = self.s.weights[level][t][1:]
+            prediction = self.add_diagonals(t, prediction, known, shape, weights)
         return prediction, np.where(most > 0, variation, 0).astype(F32)
+
+    def add_diagonals(self, t: int, prediction, known, shape, weights) -> np.ndarray:
+        """Return the predictions of a phase with the points on its diagonals (7.7)."""
+        used = [(plane, w / 32) for plane, w in zip(DIAGONALS[t], weights)
+                if w and all(shape[d] > 1 for d in plane)]  # fmt: skip
+        total, everywhere = prediction * self.T(1 - sum(w for _, w in used)), bool(used)
+        for (i, j), weight in used:
+            places = [{i: k + (t >> i & 1) - 1, j: m + (t >> j & 1) - 1}
+                      for k in (0, 1) for m in (0, 1)]  # fmt: skip
+            values, present = known[t ^ 1 << i ^ 1 << j]
+            a, b, c, d = (moved(values, prediction.shape, place) for place in places)
+            total = total + ((a + b) + (c + d)) * self.T(weight / 4)
+            for place in places:
+                everywhere = everywhere & moved(present, prediction.shape, place)
+        return np.where(everywhere, self.finite_or_zero(total), prediction)
 
     def points(self, level, values, index, coded, prediction, contexts, is_run) -> np.ndarray:
         """Decode consecutive points (7.8); return their residual magnitudes."""

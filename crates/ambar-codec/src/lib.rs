@@ -37,8 +37,8 @@
 //! 2. **Prediction.** SZ3-style multilevel interpolation \[1\]: an anchor point, then each finer lattice is
 //!    predicted from the coarser one, by the mean of interpolations along its odd dimensions (the
 //!    multi-dimensional variant of HPEZ \[3\]). For the finest levels, the encoder chooses how sharp the
-//!    interpolations are, and ignores dimensions that predict badly. Coarse levels have tighter bounds, as in
-//!    QoZ \[2\].
+//!    interpolations are, ignores dimensions that predict badly, and adds points on diagonals with fitted weights.
+//!    Coarse levels have tighter bounds, as in QoZ \[2\].
 //! 3. **Quantization.** The residual is divided by twice the bound and rounded. The encoder verifies every value
 //!    as the decoder will reconstruct it; a value that would break the bound is stored as a literal. If only
 //!    the mean squared error is bounded, rate-distortion-optimised quantization is used, and the error of all values

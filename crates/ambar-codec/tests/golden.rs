@@ -306,6 +306,46 @@ fn bits_kept() {
     }
 }
 
+/// Sums of noise along each dimension, which points on diagonals predict without errors.
+fn sums<T: Element>(places: impl Iterator<Item = [i64; 3]>) -> Vec<T> {
+    let noise = |n: i64, factor: i64| (n * n * factor).rem_euclid(101) as f64 / 101.0;
+    places
+        .map(|[z, y, x]| T::from_f64(noise(z, 37) + noise(y, 58) + noise(x, 73)))
+        .collect()
+}
+
+/// Weights of phases: arrays of two and three dimensions, blocks with holes, absent values, lossless coded values.
+#[test]
+fn weights_of_phases() {
+    let places = |shape: [i64; 3], origin: [i64; 3]| {
+        let count = shape.iter().product::<i64>();
+        (0..count).map(move |i| {
+            let [_, ny, nx] = shape;
+            let inner = [i / nx / ny, i / nx % ny, i % nx];
+            [0, 1, 2].map(|d| origin[d] + inner[d])
+        })
+    };
+    let bounds = [BOUND, EXACT].map(|(name, bound)| (name, bound.into()));
+    for bound in bounds {
+        let cube = ("sums-cube", &Layout::Array(&[14, 13, 15]));
+        let values: Vec<f32> = sums(places([14, 13, 15], [0; 3]));
+        check_values(Coding::Row, cube, &values, bound);
+        check_values(Coding::Packets(3), cube, &values, bound);
+        let plane = ("sums-plane", &Layout::Array(&[38, 37]));
+        let mut values: Vec<f64> = sums(places([1, 38, 37], [4, 0, 0]));
+        check_values(Coding::Row, plane, &values, bound);
+        for at in (0..values.len()).filter(|at| at / 11 % 7 == 3) {
+            values[at] = f64::NAN;
+        }
+        check_values(Coding::Row, ("sums-nans", plane.1), &values, bound);
+        if let Layout::Blocks { origins, .. } = SPARSE {
+            let blocks = origins.iter().flat_map(|origin| places([8; 3], *origin));
+            let values: Vec<f32> = sums(blocks);
+            check_values(Coding::Row, ("sums-sparse", &SPARSE), &values, bound);
+        }
+    }
+}
+
 /// Wavelet coefficients: bounds of the mean squared error, of arrays of one to four dimensions; a minimum.
 #[test]
 fn wavelets() {

@@ -8,6 +8,7 @@ use crate::element::Element;
 use crate::entropy::token::for_each_raw;
 use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::ContextModel;
+use crate::predict::diagonals::Diagonals;
 use crate::predict::interpolate::{self, Line, VECTOR_POINTS, Weights};
 use crate::predict::reconstruct;
 use crate::predict::row::{InterpolationLevel, Row, RowBatch, RowCoder, RowLocation};
@@ -79,6 +80,7 @@ enum AvailableAxes<'a, T> {
 pub(crate) struct Pass<'a, T, const N: usize> {
     pub t: usize,
     pub lines: [Line<'a, T>; N],
+    pub diagonals: Diagonals<'a, T>,
     pub geometry: Geometry<'a, N>,
     pub weights: Weights<T>,
     /// Magnitudes of the residuals of all phases.
@@ -185,6 +187,9 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                     );
                 });
         }
+        let pitch = self.geometry.pitch;
+        self.diagonals
+            .add_to(batch, pitch, &mut scratch.predictions);
     }
 
     /// A row for the coder: predictions and contexts are given, values and residual magnitudes are computed.

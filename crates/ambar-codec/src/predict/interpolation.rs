@@ -1,5 +1,7 @@
-//! Interpolation of a level: its sharpness along each dimension, and the dimensions that predict each phase.
+//! Interpolation of a level: the dimensions that predict each phase, the weights of their points, and of points on diagonals.
 
+use crate::domain::lattice::ORDER;
+use crate::entropy::bitio::Cursor;
 use crate::error::{Result, corrupt};
 
 /// The weight of the far neighbours, negated: cubic, linear, and sharper than cubic, for waves of a few points.
@@ -7,31 +9,122 @@ const SHARPNESS: [f64; 4] = [1.0 / 16.0, 0.0, 3.0 / 32.0, 5.0 / 32.0];
 /// The first bit of the ignored dimensions of the phases with several odd dimensions.
 const IGNORED_BITS: [(usize, u32); 4] = [(3, 6), (5, 8), (6, 10), (7, 12)];
 
-/// The interpolation of a level, as stored: cubic along all odd dimensions by default.
+/// The bit which states that phases have weights of their own.
+const HAS_PHASE_WEIGHTS: u16 = 1 << 15;
+/// The bits of the sharpness along the dimensions.
+const SHARPNESS_BITS: u16 = 0x3f;
+/// The pairs of dimensions of diagonals: zy, zx, yx.
+pub(crate) const PLANES: [[usize; 2]; 3] = [[0, 1], [0, 2], [1, 2]];
+
+/// The weights of a phase that has its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PhaseWeights {
+    /// The weight of the far neighbours along a dimension, negated, in units of 1/64.
+    pub sharpness: i8,
+    /// The weights of the means of the four nearest points on the diagonals of each plane, in units of 1/32; 0 for planes
+    /// without coded points.
+    pub diagonals: [i8; 3],
+}
+
+impl PhaseWeights {
+    /// Cubic interpolation.
+    pub(crate) const CUBIC: Self = Self {
+        sharpness: 4,
+        diagonals: [0; 3],
+    };
+}
+
+/// The interpolation of a level: cubic along all odd dimensions by default.
 ///
 /// Dimensions are z, y, x. Two bits for each are the index of its sharpness. Then, for the phases 3, 5, 6 and 7, one bit for
-/// each odd dimension, which is set if the phase is not interpolated along it.
+/// each odd dimension, which is set if the phase is not interpolated along it. The last bit is set if each phase has weights
+/// of its own, which replace the sharpness of the dimensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Interpolation(u16);
+pub(crate) struct Interpolation {
+    bits: u16,
+    /// In the order of the phases' numbers, from 1 on; default unless the last bit is set.
+    phases: [PhaseWeights; 7],
+}
 
 impl Interpolation {
-    /// Reads the stored bits.
+    /// Reads an interpolation; phases may have weights of their own only if `allows_phase_weights`.
     ///
     /// # Errors
-    /// `Corrupt` if a phase has no dimension left, or if the reserved bit is set.
-    pub(crate) fn from_bits(bits: u16) -> Result<Self> {
-        let read = Self(bits);
-        if bits >> 15 != 0 || IGNORED_BITS.iter().any(|(t, _)| read.dimensions(*t) == 0) {
+    /// `Corrupt` if a phase has no dimension left, or if a bit is set that must be 0.
+    pub(crate) fn read(cursor: &mut Cursor<'_>, allows_phase_weights: bool) -> Result<Self> {
+        let bytes = cursor.bytes(2)?;
+        let mut read = Self {
+            bits: u16::from_le_bytes([bytes[0], bytes[1]]),
+            ..Self::default()
+        };
+        let bits = read.bits;
+        let has_dimensions = IGNORED_BITS.iter().all(|(t, _)| read.dimensions(*t) != 0);
+        let is_allowed = allows_phase_weights && bits & SHARPNESS_BITS == 0;
+        if !has_dimensions || read.has_phase_weights() && !is_allowed {
             return Err(corrupt!(
-                "the interpolation of a level is {bits:#06x}; expected bit 15 to be 0 and a dimension of each phase"
+                "the interpolation of a level is {bits:#06x}; expected a dimension of each phase, and weights of phases only \
+                 without sharpness of dimensions and with contexts by row or plane"
             ));
+        }
+        if read.has_phase_weights() {
+            for t in ORDER {
+                let weights = &mut read.phases[t - 1];
+                weights.sharpness = cursor.byte()? as i8;
+                for plane in coded_planes(t) {
+                    weights.diagonals[plane] = cursor.byte()? as i8;
+                }
+            }
         }
         Ok(read)
     }
 
-    /// The stored bits.
-    pub(crate) fn bits(self) -> u16 {
-        self.0
+    /// Writes the interpolation.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        out.extend(self.bits.to_le_bytes());
+        if self.has_phase_weights() {
+            for t in ORDER {
+                let weights = self.phases[t - 1];
+                out.push(weights.sharpness as u8);
+                out.extend(coded_planes(t).map(|plane| weights.diagonals[plane] as u8));
+            }
+        }
+    }
+
+    /// Whether phases have weights of their own.
+    pub(crate) fn has_phase_weights(self) -> bool {
+        self.bits & HAS_PHASE_WEIGHTS != 0
+    }
+
+    /// The number of bytes that `write` appends.
+    pub(crate) fn bytes(self) -> usize {
+        let weights = ORDER.map(|t| 1 + coded_planes(t).count());
+        2 + if self.has_phase_weights() {
+            weights.iter().sum()
+        } else {
+            0
+        }
+    }
+
+    /// Gives each phase weights of its own, instead of the sharpness of dimensions.
+    pub(crate) fn with_phase_weights(self, weights: impl Fn(usize) -> PhaseWeights) -> Self {
+        Self {
+            bits: self.bits & !SHARPNESS_BITS | HAS_PHASE_WEIGHTS,
+            phases: std::array::from_fn(|k| weights(k + 1)),
+        }
+    }
+
+    /// The same dimensions, with the default sharpness instead of weights of phases.
+    pub(crate) fn without_phase_weights(self) -> Self {
+        Self {
+            bits: self.bits & !HAS_PHASE_WEIGHTS,
+            ..Self::default()
+        }
+    }
+
+    /// The planes on whose diagonals phase `t` has points that are coded before it, and the weights of their means.
+    pub(crate) fn diagonals(self, t: usize) -> impl Iterator<Item = ([usize; 2], f64)> {
+        let weights = self.phases[t - 1].diagonals;
+        coded_planes(t).map(move |plane| (PLANES[plane], f64::from(weights[plane]) / 32.0))
     }
 
     /// The number of values of sharpness.
@@ -39,7 +132,10 @@ impl Interpolation {
 
     /// Replaces the sharpness along dimension `d`.
     pub(crate) fn with_sharpness(self, d: usize, index: u16) -> Self {
-        Self(self.0 & !(3 << (2 * d)) | (index & 3) << (2 * d))
+        Self {
+            bits: self.bits & !(3 << (2 * d)) | (index & 3) << (2 * d),
+            ..self
+        }
     }
 
     /// Replaces the dimensions, a set of bits, along which phase `t` is interpolated.
@@ -47,7 +143,7 @@ impl Interpolation {
         let Some((_, first)) = IGNORED_BITS.iter().find(|(phase, _)| *phase == t) else {
             return self;
         };
-        let mut bits = self.0;
+        let mut bits = self.bits;
         for (k, d) in odd_dimensions(t).enumerate() {
             let bit = 1 << (first + k as u32);
             bits = if dimensions >> d & 1 == 1 {
@@ -56,7 +152,7 @@ impl Interpolation {
                 bits | bit
             };
         }
-        Self(bits)
+        Self { bits, ..self }
     }
 
     /// Replaces the sharpness along all dimensions by linear interpolation.
@@ -66,17 +162,27 @@ impl Interpolation {
 
     /// Only the sharpness.
     pub(crate) fn sharpness_only(self) -> Self {
-        Self(self.0 & 0x3f)
+        Self {
+            bits: self.bits & SHARPNESS_BITS,
+            ..Self::default()
+        }
     }
 
     /// Only the ignored dimensions.
     pub(crate) fn ignored_only(self) -> Self {
-        Self(self.0 & !0x3f)
+        Self {
+            bits: self.bits & !SHARPNESS_BITS,
+            ..self
+        }
     }
 
-    /// The weights of the near and the far neighbours along dimension `d`.
-    pub(crate) fn weights(self, d: usize) -> (f64, f64) {
-        let sharpness = SHARPNESS[usize::from(self.0 >> (2 * d) & 3)];
+    /// The weights of the near and the far neighbours along dimension `d` in the interpolation of phase `t`.
+    pub(crate) fn weights(self, t: usize, d: usize) -> (f64, f64) {
+        let sharpness = if self.has_phase_weights() {
+            f64::from(self.phases[t - 1].sharpness) / 64.0
+        } else {
+            SHARPNESS[usize::from(self.bits >> (2 * d) & 3)]
+        };
         (0.5 + sharpness, 0.0 - sharpness)
     }
 
@@ -85,7 +191,7 @@ impl Interpolation {
         let Some((_, first)) = IGNORED_BITS.iter().find(|(phase, _)| *phase == t) else {
             return t;
         };
-        let ignored = |k: usize| self.0 >> (first + k as u32) & 1 == 1;
+        let ignored = |k: usize| self.bits >> (first + k as u32) & 1 == 1;
         odd_dimensions(t)
             .enumerate()
             .filter(|(k, _)| !ignored(*k))
@@ -98,17 +204,42 @@ fn odd_dimensions(t: usize) -> impl Iterator<Item = usize> {
     (0..3).filter(move |d| t >> d & 1 == 1)
 }
 
+/// The planes on whose diagonals the nearest points of phase `t` are coded before it.
+pub(crate) fn coded_planes(t: usize) -> impl Iterator<Item = usize> {
+    let is_before = move |plane: &usize| {
+        let source = t ^ PLANES[*plane].iter().fold(0, |bits, d| bits | 1 << d);
+        let place = |t| ORDER.iter().position(|other| *other == t);
+        source == 0 || place(source) < place(t)
+    };
+    (0..PLANES.len()).filter(is_before)
+}
+
 #[cfg(test)]
 impl Interpolation {
-    /// Any valid interpolation.
+    /// Any valid interpolation; with weights of phases if `number` is odd.
     pub(crate) fn numbered(number: u16) -> Self {
-        let mut read = Self(number.wrapping_mul(0x9e37) & 0x7fff);
+        let mut any = Self {
+            bits: number.wrapping_mul(0x9e37) & 0x7fff,
+            ..Self::default()
+        };
         for (t, _) in IGNORED_BITS {
-            if read.dimensions(t) == 0 {
-                read = read.with_dimensions(t, 1 << odd_dimensions(t).next().unwrap_or(0));
+            if any.dimensions(t) == 0 {
+                any = any.with_dimensions(t, 1 << odd_dimensions(t).next().unwrap_or(0));
             }
         }
-        read
+        if number.is_multiple_of(2) {
+            return any;
+        }
+        any.with_phase_weights(|t| {
+            let mut weights = PhaseWeights {
+                sharpness: (7 * t as i16 * number as i16 % 17 - 8) as i8,
+                ..PhaseWeights::default()
+            };
+            for plane in coded_planes(t) {
+                weights.diagonals[plane] = (3 * (t + plane) as i16 * number as i16 % 41 - 20) as i8;
+            }
+            weights
+        })
     }
 }
 
@@ -116,13 +247,21 @@ impl Interpolation {
 mod tests {
     use super::*;
 
+    fn read(bits: u16, weights: &[u8], allows_phase_weights: bool) -> Result<Interpolation> {
+        let bytes = [&bits.to_le_bytes()[..], weights].concat();
+        let mut cursor = Cursor(&bytes);
+        let read = Interpolation::read(&mut cursor, allows_phase_weights)?;
+        let mut written = Vec::new();
+        read.write(&mut written);
+        assert_eq!(written, bytes);
+        Ok(read)
+    }
+
     #[test]
     fn each_phase_keeps_a_dimension() {
-        for bits in 0..=u16::MAX {
-            let read = Interpolation::from_bits(bits);
-            let expected = bits >> 15 == 0
-                && [6, 8, 10].iter().all(|b| bits >> b & 3 != 3)
-                && bits >> 12 & 7 != 7;
+        for bits in 0..0x8000 {
+            let read = read(bits, &[], false);
+            let expected = [6, 8, 10].iter().all(|b| bits >> b & 3 != 3) && bits >> 12 & 7 != 7;
             assert_eq!(read.is_ok(), expected, "{bits:#x}");
             if let Ok(read) = read {
                 let copy = IGNORED_BITS
@@ -133,5 +272,26 @@ mod tests {
                 assert_eq!(copy, read);
             }
         }
+    }
+
+    #[test]
+    fn weights_of_phases_are_read_where_they_apply() {
+        let weights: Vec<u8> = (1..=19).collect();
+        let some = read(HAS_PHASE_WEIGHTS | 1 << 6, &weights, true).unwrap();
+        assert_eq!(some.dimensions(3), 2);
+        assert_eq!(some.weights(1, 0), (0.5 + 1.0 / 64.0, -1.0 / 64.0));
+        assert_eq!(some.diagonals(1).count(), 0);
+        let last: Vec<_> = some.diagonals(7).collect();
+        assert_eq!(
+            last,
+            [
+                ([0, 1], 17.0 / 32.0),
+                ([0, 2], 18.0 / 32.0),
+                ([1, 2], 19.0 / 32.0)
+            ]
+        );
+        assert!(read(HAS_PHASE_WEIGHTS, &weights, false).is_err());
+        assert!(read(HAS_PHASE_WEIGHTS | 1, &weights, true).is_err());
+        assert!(read(HAS_PHASE_WEIGHTS, &weights[1..], true).is_err());
     }
 }

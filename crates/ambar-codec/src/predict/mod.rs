@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod batch_geometry;
 pub(crate) mod context;
+pub(crate) mod diagonals;
 pub(crate) mod extrapolate;
 pub(crate) mod interpolate;
 pub(crate) mod interpolation;

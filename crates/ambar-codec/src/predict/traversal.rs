@@ -10,6 +10,7 @@ use crate::entropy::CONTEXTS;
 use crate::predict::batch::{ContextSource, Pass, PhaseBuffers, RowScratch};
 use crate::predict::batch_geometry::{Batch, Geometry};
 use crate::predict::context::{self, ContextModel, ContextWeights};
+use crate::predict::diagonals::Diagonals;
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
@@ -188,10 +189,17 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
                 values: &self.scratch.values[t ^ 1 << d][..],
                 stride: self.phases.stride[d],
                 weights: {
-                    let (near, far) = self.level.interpolation.weights(d);
+                    let (near, far) = self.level.interpolation.weights(t, d);
                     (T::from_f64(near), T::from_f64(far))
                 },
             }),
+            diagonals: Diagonals::new(
+                t,
+                self.level.interpolation,
+                self.phases,
+                &self.scratch.values,
+                self.valid(),
+            ),
             geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, odd), &full),
             weights: self.weights,
             magnitudes: &self.scratch.magnitudes,

@@ -1,18 +1,21 @@
 //! The choice of interpolations: estimates of the bits of residuals, from points spread over the regions.
 
+use crate::domain::lattice::ORDER;
 use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
 use crate::entropy::tables::log2;
-use crate::predict::interpolation::Interpolation;
+use crate::predict::interpolation::{Interpolation, PLANES, PhaseWeights, coded_planes};
 use crate::quantize::float_order::difference;
 use crate::stream::params::LEVELS;
+use crate::stream::weight_fit::{self, FitPoint};
+use std::ops::Range;
 
 /// The interpolations of the finest levels.
 pub(crate) type Interpolations = [Interpolation; LEVELS];
 
 /// Levels for which an interpolation is chosen; coarser ones have too few points.
 const CHOSEN_LEVELS: usize = 2;
-/// Approximate number of points of each phase.
+/// Maximum number of points of each phase.
 const MAX_POINTS: usize = 512;
 /// With fewer points of a phase, the default applies.
 const MIN_POINTS: usize = 64;
@@ -20,6 +23,9 @@ const MIN_POINTS: usize = 64;
 const ACCEPTED_GAIN: f64 = 0.05;
 /// Other interpolations than the default must save this many bits a point to be tried.
 const MIN_GAIN: f64 = 0.01;
+/// The variance of quantization errors, in squared steps. They are smaller than uniform ones, because coarse levels have
+/// tighter bounds, and because points that are predicted well have small errors.
+const ERROR_VARIANCE: f64 = 0.3 / 12.0;
 /// The squared error of an interpolation between values with quantization errors, in squared steps.
 const NOISE: f64 = 0.64 / 12.0;
 
@@ -30,13 +36,21 @@ pub(crate) struct Proposals {
     pub accepted: Interpolations,
     /// Interpolations to try on the sample.
     pub candidate: Interpolations,
+    /// As `candidate`, with weights of each phase.
+    pub fitted: Option<Interpolations>,
 }
 
-/// Proposes interpolations for regions within an absolute bound; 0 for lossless. Predicts from the original values.
-pub(crate) fn propose<T: Element>(regions: &[RegionBuffer<'_, T>], bound: f64) -> Proposals {
+/// Proposes interpolations for regions within an absolute bound, 0 for lossless; with weights of each phase if `fits_weights`.
+/// Predicts from the original values.
+pub(crate) fn propose<T: Element>(
+    regions: &[RegionBuffer<'_, T>],
+    bound: f64,
+    fits_weights: bool,
+) -> Proposals {
     let mut proposals = Proposals::default();
     for level in 0..CHOSEN_LEVELS {
-        for t in [1, 2, 4, 3, 5, 6, 7_usize] {
+        let mut weights = [PhaseWeights::CUBIC; 8];
+        for t in ORDER {
             let points = Points::new(regions, level, t, bound);
             for (interpolation, min_gain) in [
                 (&mut proposals.accepted[level], ACCEPTED_GAIN),
@@ -45,15 +59,22 @@ pub(crate) fn propose<T: Element>(regions: &[RegionBuffer<'_, T>], bound: f64) -
                 let before = *interpolation;
                 *interpolation = if t.is_power_of_two() {
                     let d = t.trailing_zeros() as usize;
-                    let cost = |index| points.cost(t, before.with_sharpness(d, index));
+                    let cost = |index| points.cost(t, t, before.with_sharpness(d, index));
                     let others = 1..Interpolation::SHARPNESS_COUNT;
                     before.with_sharpness(d, cheapest(0, others, min_gain, cost))
                 } else {
                     let subsets = (1..t).rev().filter(|used| used & t == *used);
-                    let cost = |used| points.cost(used, before);
+                    let cost = |used| points.cost(t, used, before);
                     before.with_dimensions(t, cheapest(t, subsets, min_gain, cost))
                 };
             }
+            if fits_weights {
+                weights[t] = points.fitted_weights(t, proposals.candidate[level]);
+            }
+        }
+        if fits_weights {
+            let fitted = proposals.fitted.get_or_insert_default();
+            fitted[level] = proposals.candidate[level].with_phase_weights(|t| weights[t]);
         }
     }
     proposals
@@ -76,9 +97,13 @@ fn cheapest<O: Copy>(
     best.0
 }
 
-/// Points of a phase of a level, each with its neighbours at -3, -1, +1 and +3 along the odd dimensions.
+/// A point of a phase, its neighbours at -3, -1, +1 and +3 along the odd dimensions, and the means of its nearest points on
+/// the diagonals of each plane; NaN if any is absent.
+type Point<T> = (T, [[f64; 4]; 3], [f64; 3]);
+
+/// Points of a phase of a level.
 struct Points<T> {
-    points: Vec<(T, [[f64; 4]; 3])>,
+    points: Vec<Point<T>>,
     /// The inverse of the step; infinity for lossless.
     inverse: f64,
     /// The number of lowest bits that are 0 in all points.
@@ -88,18 +113,19 @@ struct Points<T> {
 impl<T: Element> Points<T> {
     fn new(regions: &[RegionBuffer<'_, T>], level: usize, t: usize, bound: f64) -> Self {
         let all: usize = regions.iter().map(|region| region.values.len()).sum();
-        let mut points: Vec<(T, _)> = Vec::with_capacity(MAX_POINTS);
+        let mut points: Vec<Point<T>> = Vec::with_capacity(MAX_POINTS);
+        let (mut first, mut before) = (0, 0);
         for region in regions {
-            let count = (MAX_POINTS * region.values.len()).div_ceil(all.max(1));
-            points.extend(
-                spread(region.shape, level, t, count)
-                    .filter_map(|at| neighbours(region, level, t, at)),
-            );
+            before += region.values.len();
+            let end = (MAX_POINTS as u128 * before as u128 / all.max(1) as u128) as usize;
+            let places = spread(region.shape, level, t, first..end);
+            points.extend(places.filter_map(|at| neighbours(region, level, t, at)));
+            first = end;
         }
         if points.len() < MIN_POINTS {
             points.clear();
         }
-        let bits = points.iter().fold(0, |bits, (x, _)| bits | x.to_word());
+        let bits = points.iter().fold(0, |bits, (x, ..)| bits | x.to_word());
         Self {
             points,
             inverse: 0.5 / bound,
@@ -108,13 +134,13 @@ impl<T: Element> Points<T> {
     }
 
     /// The mean of an estimate of a residual's bits, if the points are interpolated along the dimensions `used`.
-    fn cost(&self, used: usize, interpolation: Interpolation) -> f64 {
+    fn cost(&self, t: usize, used: usize, interpolation: Interpolation) -> f64 {
         let dimensions = || (0..3).filter(|d| used >> d & 1 == 1);
         let part = 1.0 / f64::from(used.count_ones());
         let least = 0.25 + NOISE * part;
-        let bits = self.points.iter().map(|(x, neighbours)| {
+        let bits = self.points.iter().map(|(x, neighbours, _)| {
             let values = dimensions().map(|d| {
-                let (near, far) = interpolation.weights(d);
+                let (near, far) = interpolation.weights(t, d);
                 let v = neighbours[d];
                 (v[1] + v[2]) * near + (v[0] + v[3]) * far
             });
@@ -128,14 +154,56 @@ impl<T: Element> Points<T> {
         });
         bits.sum::<f64>() / self.points.len().max(1) as f64
     }
+
+    /// Weights of phase `t`, which is interpolated along the dimensions of `interpolation`.
+    fn fitted_weights(&self, t: usize, interpolation: Interpolation) -> PhaseWeights {
+        let used = interpolation.dimensions(t);
+        let has_diagonals = |point: &Point<T>, plane: usize| point.2[plane].is_finite();
+        let with_diagonals = |plane: &usize| {
+            let points = self.points.iter();
+            2 * points.filter(|point| has_diagonals(point, *plane)).count() > self.points.len()
+        };
+        let planes: Vec<usize> = coded_planes(t).filter(with_diagonals).collect();
+        let part = 0.5 / f64::from(used.count_ones());
+        let points = self.points.iter().map(|(x, neighbours, diagonals)| {
+            let (mut near, mut far) = (0.0, 0.0);
+            for d in (0..3).filter(|d| used >> d & 1 == 1) {
+                let v = neighbours[d];
+                near += part * (v[1] + v[2]);
+                far += part * (v[0] + v[3]);
+            }
+            let mut means = [0.0; 3];
+            for plane in &planes {
+                means[*plane] = diagonals[*plane] - near;
+            }
+            FitPoint {
+                far: near - far,
+                diagonals: means,
+                value: x.to_f64() - near,
+            }
+        });
+        let is_complete = |point: &FitPoint| point.diagonals.iter().all(|x| x.is_finite());
+        let points: Vec<FitPoint> = points.filter(is_complete).collect();
+        if points.len() < MIN_POINTS {
+            return PhaseWeights::CUBIC;
+        }
+        let step = 1.0 / self.inverse;
+        weight_fit::fit(
+            &points,
+            used.count_ones(),
+            &planes,
+            ERROR_VARIANCE * step * step,
+        )
+    }
 }
 
-/// Indices of points of phase `t` that have all neighbours along the odd dimensions, spread over the lattice of a level.
+/// Indices of points of phase `t` that have all neighbours along the odd dimensions, spread over the lattice of a level: those
+/// of some numbers of a sequence.
 fn spread(
     shape: [usize; 3],
     level: usize,
     t: usize,
-    count: usize,
+    numbers: Range<usize>,
 ) -> impl Iterator<Item = [usize; 3]> {
     // Fractions of 2^64 of a sequence of low discrepancy. Source: M. Roberts, "The unreasonable effectiveness of
     // quasirandom sequences", for three dimensions.
@@ -149,10 +217,10 @@ fn spread(
         1 => lattice[d].saturating_sub(5) / 2,
         _ => lattice[d].div_ceil(2),
     });
-    let count = if places.contains(&0) { 0 } else { count };
-    (1..=count as u64).map(move |i| {
+    let numbers = if places.contains(&0) { 0..0 } else { numbers };
+    numbers.map(move |i| {
         [0, 1, 2].map(|d| {
-            let fraction = i.wrapping_mul(STEPS[d]);
+            let fraction = (i as u64 + 1).wrapping_mul(STEPS[d]);
             let place = ((u128::from(fraction) * places[d] as u128) >> 64) as usize;
             if t >> d & 1 == 1 {
                 2 * place + 3
@@ -163,20 +231,22 @@ fn spread(
     })
 }
 
-/// The value of a point of a lattice, and its neighbours along the odd dimensions; `None` if any is absent or not finite.
+/// A point of a lattice; `None` if it, or any neighbour along the odd dimensions, is absent or not finite.
 fn neighbours<T: Element>(
     region: &RegionBuffer<'_, T>,
     level: usize,
     t: usize,
     at: [usize; 3],
-) -> Option<(T, [[f64; 4]; 3])> {
+) -> Option<Point<T>> {
     let value = |at: [usize; 3]| {
         let [z, y, x] = at.map(|k| k << level);
-        let is_present = region
-            .valid
-            .as_ref()
-            .is_none_or(|valid| valid.get([z, y, x]));
-        let value = region.values[(z * region.shape[1] + y) * region.shape[2] + x];
+        let shape = region.shape;
+        if z >= shape[0] || y >= shape[1] || x >= shape[2] {
+            return None;
+        }
+        let valid = region.valid.as_ref();
+        let is_present = valid.is_none_or(|valid| valid.get([z, y, x]));
+        let value = region.values[(z * shape[1] + y) * shape[2] + x];
         (is_present && value.to_f64().is_finite()).then_some(value)
     };
     let mut all = [[0.0; 4]; 3];
@@ -187,5 +257,16 @@ fn neighbours<T: Element>(
             *to = value(neighbour)?.to_f64();
         }
     }
-    Some((value(at)?, all))
+    let mut means = [0.0; 3];
+    for plane in coded_planes(t) {
+        let [a, b] = PLANES[plane];
+        for [i, j] in [[-1, -1], [-1, 1], [1, -1], [1, 1]] {
+            let mut point = at;
+            // Indices below 0 wrap around, and are not in the region.
+            point[a] = at[a].checked_add_signed(i).unwrap_or(usize::MAX >> level);
+            point[b] = at[b].checked_add_signed(j).unwrap_or(usize::MAX >> level);
+            means[plane] += value(point).map_or(f64::NAN, |x| 0.25 * x.to_f64());
+        }
+    }
+    Some((value(at)?, all, means))
 }

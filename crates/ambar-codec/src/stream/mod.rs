@@ -15,3 +15,4 @@ pub(crate) mod prelude;
 #[cfg(test)]
 pub(crate) mod properties;
 pub(crate) mod tune;
+pub(crate) mod weight_fit;

@@ -65,7 +65,7 @@ impl EncoderParams {
             .map_or(0, |last| last + 1);
         out.push(self.level_scaling | (count as u8) << 3);
         for interpolation in &self.interpolations[..count] {
-            out.extend(interpolation.bits().to_le_bytes());
+            interpolation.write(out);
         }
     }
 
@@ -114,8 +114,7 @@ impl EncoderParams {
             ..Self::default()
         };
         for interpolation in &mut params.interpolations[..count] {
-            let bytes = cursor.bytes(2)?;
-            *interpolation = Interpolation::from_bits(u16::from_le_bytes([bytes[0], bytes[1]]))?;
+            *interpolation = Interpolation::read(cursor, contexts != Contexts::Level)?;
         }
         Ok((params, None))
     }
@@ -173,15 +172,18 @@ impl EncoderParams {
     /// sixth larger.
     #[must_use]
     pub fn with_level_contexts(self) -> Self {
-        Self {
-            contexts: Contexts::Level,
-            ..self
-        }
+        self.with_contexts(Contexts::Level)
     }
 
-    /// Replaces the source of contexts.
+    /// Replaces the source of contexts. With those of levels, phases have no weights of their own.
     pub(crate) fn with_contexts(self, contexts: Contexts) -> Self {
-        Self { contexts, ..self }
+        let mut changed = Self { contexts, ..self };
+        if contexts == Contexts::Level {
+            changed.interpolations = self
+                .interpolations
+                .map(Interpolation::without_phase_weights);
+        }
+        changed
     }
 
     /// The source of contexts.
