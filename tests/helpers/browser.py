@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,16 +9,12 @@ from typing import Any
 import pytest
 
 import ambar
+from ambar.viewer.viewer import Viewer
 
 CHROMIUM = "/usr/bin/chromium"
 """The browser of the Debian package chromium."""
 ARGUMENTS = ["--no-sandbox", "--enable-unsafe-swiftshader"]
 """For containers, and for WebGL without a graphics card."""
-OVERTAKEN = re.compile(r"reference p\d+ isn't known")
-"""The error of Bokeh for a change of a model that the browser does not have yet.
-
-On a busy machine, messages of Panel 1.9 may overtake those of Bokeh. Tests see what a lost change
-does to the page, because they wait for its contents."""
 
 
 class Screen:
@@ -36,17 +31,12 @@ class Screen:
         self.errors: list[str] = []
         """Errors of the console, uncaught exceptions, and failed requests."""
         page.on("console", self._log)
-        page.on("pageerror", self._fail)
+        page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
         page.on("requestfailed", lambda request: self.errors.append(f"failed: {request.url}"))
 
     def _log(self, message: Any) -> None:
         if message.type == "error":
             self.errors.append(message.text)
-
-    def _fail(self, error: Any) -> None:
-        text = error.stack or str(error)
-        if not OVERTAKEN.search(text):
-            self.errors.append(text)
 
     def wait_for(self, selector: str) -> Any:
         """Return the first element that matches a selector, when it is visible."""
@@ -76,7 +66,14 @@ def shown(
     browser: Any, path: Any, size: tuple[int, int] = (1200, 800), against: Any = None
 ) -> Iterator[Screen]:
     """Show data in the browser; the errors of the page must be none at the end."""
-    with ambar.view(path, against=against).serve(browser=False) as viewer:
+    with visited(browser, ambar.view(path, against=against), size) as screen:
+        yield screen
+
+
+@contextmanager
+def visited(browser: Any, viewer: Viewer, size: tuple[int, int] = (1200, 800)) -> Iterator[Screen]:
+    """Show the page of a viewer in the browser; the errors of the page must be none at the end."""
+    with viewer.serve(browser=False):
         page = browser.new_page(viewport={"width": size[0], "height": size[1]})
         screen = Screen(page)
         page.goto(viewer.url)

@@ -12,8 +12,6 @@ from weakref import WeakKeyDictionary, WeakSet
 import panel as pn
 from bokeh.document import Document
 
-from ambar.viewer.ordering import in_order
-
 Task: TypeAlias = Callable[[], Iterator[Any]]
 _INTERVAL = 0.3
 """Seconds between two results of a task that are shown; the last one is always shown."""
@@ -143,9 +141,10 @@ class Background:
     def _deliver(self, number: int, document: Document | None, call: Callable[[], None]) -> None:
         def call_if_last() -> None:
             if number == self._last:
-                call()
+                with pn.io.unlocked():  # the browser gets all changes in one message
+                    call()
 
         if document is None:  # without a server
             call_if_last()
         else:
-            document.add_next_tick_callback(in_order(call_if_last))
+            document.add_next_tick_callback(call_if_last)

@@ -13,21 +13,21 @@ from functools import partial
 from typing import Any
 
 import panel as pn
+from bokeh.protocol.message import Message
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.session import ServerSession
 from bokeh.server.tornado import BokehTornado
 from bokeh.util.token import generate_jwt_token, generate_session_id
-from panel.io.server import DocHandler, get_server
+from panel.io.document import dispatch_tornado
+from panel.io.server import DocHandler, WSHandler, get_server
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
-from tornado.ioloop import IOLoop, PeriodicCallback
+from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
+from tornado.websocket import WebSocketClosedError
 
 from ambar.viewer.background import stop_tasks
-from ambar.viewer.ordering import send_forgotten_messages
 
 ADDRESS = "127.0.0.1"
-_QUEUE_MILLISECONDS = 100
-"""The time between two looks for messages that Panel has forgotten."""
 _CLOSING_SECONDS = 0.1
 """The time in which browsers learn that the server ends."""
 _OPENING_SECONDS = 60
@@ -145,11 +145,10 @@ class Server:
         options = {
             "application_context": tornado._applications["/"],
             "bokeh_websocket_path": "/ws",
-            "first": [first],
         }
-        tornado.add_handlers(".*", [("/", _PageHandler, options)])
+        page = ("/", _PageHandler, {**options, "first": [first]})
+        tornado.add_handlers(".*", [page, ("/ws", _SocketHandler, options)])
         self._server.start()
-        PeriodicCallback(send_forgotten_messages, _QUEUE_MILLISECONDS).start()
         self._loop.add_callback(self._has_started.set)
 
 
@@ -184,6 +183,23 @@ class _PageHandler(DocHandler):  # type: ignore[misc]
             IOLoop.current().call_later(_OPENING_SECONDS, session.unblock_expiration)
             return session
         return await super().get_session()
+
+
+class _SocketHandler(WSHandler):  # type: ignore[misc]
+    """Writes each message to the websocket when it is created.
+
+    The browser needs messages in this order: a later one refers to models that an earlier one adds.
+    Bokeh writes its messages after the callback that created them, but Panel writes in the callback
+    (`panel.io.unlocked`) unless Bokeh is writing. No message waits here, so none is overtaken.
+    """
+
+    def send_message(self, message: Message[Any]) -> asyncio.Future[list[Any]]:
+        """Write a message; Bokeh awaits the future before it runs the next callback."""
+        try:
+            written = dispatch_tornado(self.connection, msg=message)
+        except WebSocketClosedError:  # in the middle of the message; `on_close` follows
+            written = []
+        return asyncio.gather(*written, return_exceptions=True)
 
 
 class _TokenAuth(AuthProvider):  # type: ignore[misc]

@@ -25,7 +25,6 @@ from ambar.viewer.background import Background
 from ambar.viewer.colors import Colors
 from ambar.viewer.layout import style
 from ambar.viewer.message import Message
-from ambar.viewer.ordering import in_order
 from ambar.viewer.pages.arrays.axes import Axis
 from ambar.viewer.pages.arrays.windows import Difference, LineWindow, read_image, read_line
 from ambar.viewer.sampling import as_float32
@@ -146,7 +145,7 @@ class ImageFigure:
         )
         self.figure.add_tools(self._hover)
         _on_view(self.figure, self.refresh, self._resize)
-        self.figure.on_event(Tap, in_order(self._tap))
+        self.figure.on_event(Tap, self._tap)
 
     def select(self, indices: Sequence[int]) -> None:
         """Show other indices of the dimensions that are not axes."""
@@ -401,9 +400,9 @@ def _number() -> CustomJSHover:
 
 def _on_view(made: Any, refresh: Callable[[], None], resize: Callable[[], None]) -> None:
     """Call functions after pans and zooms, and after changes of the size."""
-    made.on_event(RangesUpdate, in_order(lambda _: refresh()))
+    made.on_event(RangesUpdate, lambda _: refresh())
     for size in ("inner_width", "inner_height"):
-        made.on_change(size, in_order(lambda attr, old, new: resize()))  # noqa: ARG005 - Bokeh's names
+        made.on_change(size, lambda attr, old, new: resize())  # noqa: ARG005 - Bokeh's names
 
 
 def _size(made: Any) -> tuple[int, int]:

@@ -21,7 +21,6 @@ from ambar.snapshot.units import ColumnUnits
 from ambar.viewer.background import Background
 from ambar.viewer.layout import set_title, style
 from ambar.viewer.message import Message
-from ambar.viewer.ordering import in_order
 from ambar.viewer.pages.cells.comparison import check_boxes
 from ambar.viewer.pages.cells.controls import Controls
 from ambar.viewer.pages.cells.labels import readable_unit
@@ -186,7 +185,7 @@ class LinePage:
     def _rebuild(self) -> None:
         """Make the figure of the field: the scale of an axis of Bokeh cannot change."""
         self._plot = self._figure(self._names, scale=self._scale.value)
-        self._plot.on_event(RangesUpdate, in_order(lambda _: self._draw()))
+        self._plot.on_event(RangesUpdate, lambda _: self._draw())
         self._pane.object = self._plot
         if self._profiles:
             self._label()

@@ -16,7 +16,6 @@ from bokeh.plotting import figure
 
 from ambar.viewer.colors import Colors
 from ambar.viewer.layout import set_title, style
-from ambar.viewer.ordering import in_order
 from ambar.viewer.pages.cells.view import View
 from ambar.viewer.sampling import as_float32
 
@@ -107,7 +106,6 @@ class MapFigure:
         go_to = CustomJS(args={"target": self._target, "x": x, "y": y}, code=_GO_TO)
         self._target.js_on_change("data", go_to)
 
-        @in_order
         def on_change(_attr: str, _old: object, new: dict[str, list[float]]) -> None:
             left, right, bottom, top, columns, rows = new["window"]
             unit = self._length

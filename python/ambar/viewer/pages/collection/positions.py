@@ -11,7 +11,6 @@ from bokeh.models import BoxSelectTool, ColumnDataSource, DataRange1d, HoverTool
 from bokeh.plotting import figure
 
 from ambar.viewer.layout import is_dark, set_title, style
-from ambar.viewer.ordering import in_order
 
 _MOST_DRAWN = 20_000
 
@@ -67,8 +66,8 @@ class PositionMap:
                 limit=3,
             ),
         )
-        self.figure.on_event(SelectionGeometry, in_order(self._select))
-        self.figure.on_event(RangesUpdate, in_order(self._zoom))
+        self.figure.on_event(SelectionGeometry, self._select)
+        self.figure.on_event(RangesUpdate, self._zoom)
 
     def show(
         self,
