@@ -7,6 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,9 @@ COMMIT_DATASETS = 1000
 COMMIT_BYTES = 256 << 20
 COMMIT_SECONDS = 30.0
 """Datasets, bytes and seconds between commits: the most that a killed process loses."""
+
+_SMALL_FILES, _SMALL_BYTES = 64, 32 << 20
+"""Files, and their bytes, that one process reads before a second one has started."""
 
 _EXPANSION = 4
 """Estimated bytes of values for each byte of a file."""
@@ -125,7 +129,8 @@ def ingest(
     engine : str, optional
         xarray's engine for all files; by default it is determined for each file.
     processes : int, optional
-        The number of processes that read; one for each core by default.
+        The number of processes that read. By default one for each core, and only one for up to 64
+        files of up to 32 MiB in total.
     mode : {"w-", "w", "a"}, default "w-"
         "w-" creates a collection. "w" replaces the store at `target` at the first commit. "a" adds
         the files whose datasets the collection at `target` lacks, or creates it.
@@ -211,7 +216,7 @@ def ingest(
         title = f"ingesting {plural(len(run.wanted), 'file')}"
         with (
             progress_function(progress, title) as report,
-            Workers(processes_for(len(run.wanted), processes)) as workers,
+            Workers(run.processes(processes)) as workers,
         ):
             run.check_bounds(encoding or (), workers, reading)
             if scheduler is None:
@@ -268,6 +273,15 @@ class _Run:
             "read a group with xarray.open_dataset(path, group=...), and add it"
             for name, paths in self._groups.items()
         }
+
+    def processes(self, processes: int | None) -> int:
+        """Return the number of processes that read, of a number that is given or None."""
+        count = processes_for(len(self.wanted), processes)
+        is_small = processes is None and len(self.wanted) <= _SMALL_FILES
+        with suppress(OSError):  # reading the file raises the error
+            if is_small and sum(map(size_of, self.wanted.values())) <= _SMALL_BYTES:
+                return 1
+        return count
 
     def check_bounds(self, targets: Iterable[str], workers: Workers, reading: Reading) -> None:
         """Raise KeyError if no file has the variable of an error bound.
