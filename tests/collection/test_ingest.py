@@ -527,6 +527,27 @@ def test_large_variables_are_read_in_parts(tmp_path: Path, ragged: tuple[str, ..
 
 
 @pytest.mark.usefixtures("small_parts")
+def test_large_files_have_progress(tmp_path: Path) -> None:
+    folder, target = tmp_path / "files", tmp_path / "x.ambar"
+    for number in range(2):
+        large_file(folder / f"f{number}.zarr", number, 20)
+    calls: list[tuple[int, int]] = []
+    ambar.ingest(folder, target, progress=lambda *call: calls.append(call), **QUICK)
+    fractions = [done / total for done, total in calls]
+    assert fractions == sorted(fractions)
+    assert len(fractions) > 10
+    assert {fraction > 0.5 for fraction in fractions} == {True, False}
+    assert (calls[-1], calls.count((1, 2))) == ((2, 2), 1)
+
+    def stop(*_: int) -> None:
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        ambar.ingest(folder, tmp_path / "y.ambar", progress=stop, **QUICK)
+    assert not (tmp_path / "y.ambar").exists()
+
+
+@pytest.mark.usefixtures("small_parts")
 def test_a_large_variable_that_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
     folder, target = tmp_path / "files", tmp_path / "x.ambar"
     for number in range(3):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
-from ambar._util.progress import Progress, progress_function
+from ambar._util.progress import Progress, part_of_progress, progress_function
 from ambar._util.text import plural, size, suggestion
 from ambar.collection.cluster import JOIN_LIMIT_BYTES
 from ambar.collection.collection import Collection
@@ -32,7 +32,7 @@ from ambar.collection.files.sources import (
 )
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.layout import Box, shape_of
-from ambar.collection.storage.records import Record
+from ambar.collection.storage.records import Deferred, Record
 from ambar.kinds.request import Conversion, OnError
 from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_in
 from ambar.parallel.cluster import run as run_tasks
@@ -141,8 +141,8 @@ def ingest(
     threads : int, optional
         The number of threads that encode; all cores by default.
     progress : callable or bool, optional
-        A function called with the number of ingested files and of all files, or True for a
-        progress bar.
+        A function called with the work done and all work, or True for a progress bar. The work is
+        the number of files, and 100 times it while a large file is read in parts.
     on_error : {"stop", "skip"}, default "stop"
         What happens if a file cannot be read, or a collection cannot store its content. "stop"
         raises the error without a further commit; a new store exists only after an earlier commit.
@@ -321,7 +321,8 @@ class _Run:
         for done, (task, found) in enumerate(workers.map(read_source, tasks, weigh), 1):
             record = found
             if isinstance(found, Record) and found.has_deferred:
-                record = found._replace(read=_Parts(workers, task[1], reading, found))
+                part = report and part_of_progress(report, done - 1, len(self.wanted))
+                record = found._replace(read=_Parts(workers, task[1], reading, found, part))
             self._add(task[0], task[1], record, sizes.pop(task[1]))
             if report is not None:
                 report(done, len(self.wanted))
@@ -474,12 +475,23 @@ class _Parts:
     After a failure all values are zeros, so that the writer completes the row; `check` raises it.
     """
 
-    def __init__(self, workers: Workers, path: Path, reading: Reading, record: Record) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        path: Path,
+        reading: Reading,
+        record: Record,
+        report: Progress | None,
+    ) -> None:
         self._workers = workers
         self._path = path
         self._reading = reading
         self._dtypes = {name: v.values.dtype for name, v in record.variables.items()}
         self._failure: Failure | None = None
+        self._report = report
+        values = [v.values for v in record.variables.values()]
+        self._bytes = sum(one.nbytes for one in values if isinstance(one, Deferred))
+        self._read_bytes = 0
 
     def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
         """Yield the values of boxes of a variable."""
@@ -499,6 +511,9 @@ class _Parts:
                     break
                 remaining.popleft()
                 yield values
+                self._read_bytes += values.nbytes
+                if self._report is not None:
+                    self._report(min(self._read_bytes, self._bytes), self._bytes)
         yield from (np.zeros(shape_of(box), dtype) for box in remaining)
 
     def check(self) -> None:
