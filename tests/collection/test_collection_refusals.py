@@ -17,6 +17,12 @@ def good(number: int) -> xr.Dataset:
     return xr.Dataset({"v": ("x", np.arange(4.0) + number)}, attrs={"number": number})
 
 
+def _arrays() -> np.ndarray:
+    values = np.empty(2, object)
+    values[:] = [np.zeros(3, "f4"), [1.0]]
+    return values
+
+
 def _surrogate() -> np.ndarray:
     values = np.array(["a", "b"], object)
     values[1] = "\udcff"
@@ -32,6 +38,7 @@ def _surrogate() -> np.ndarray:
         ({"..": [1]}, "'..' is not a valid name of a variable"),
         ({"v": np.array(["a", 1.5], object)}, "v has objects of float, str"),
         ({"v": np.array([b"a", "b"], object)}, "v has objects of bytes, str"),
+        ({"v": ("x", _arrays())}, r"v has objects that are arrays \(list, ndarray of float32\)"),
         ({"v": ("x", _surrogate())}, "v has a string that is not valid Unicode"),
         ({"v": ("x", [1], {"a": object()})}, "v: attribute 'a': expected strings, .* found object"),
         ({"v": ("x", [1], {"a": ["\udcff"]})}, "v: attribute 'a': .* surrogates not allowed"),

@@ -26,6 +26,7 @@ from ambar.parallel.workers import Failure, Workers
 from tests.helpers.command_line import run
 from tests.helpers.netcdf_files import QUICK, needs_netcdf4, profile, same, write
 from tests.helpers.sample_outputs import output
+from tests.helpers.workers_here import WorkersHere
 
 
 @pytest.fixture
@@ -35,6 +36,26 @@ def zarrs(tmp_path: Path) -> Path:
     for number in range(5):
         write(profile(number), folder / f"p{number}.zarr")
     return folder
+
+
+def test_few_small_files_are_read_by_one_process(
+    zarrs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second process takes longer to start than the first one to read them all."""
+    started: list[int] = []
+
+    class Counted(WorkersHere):
+        def __init__(self, processes: int) -> None:
+            started.append(processes)
+            super().__init__(processes)
+
+    monkeypatch.setattr("ambar.collection.files.ingest.Workers", Counted)
+    monkeypatch.setattr("ambar.parallel.workers.usable_cores", lambda: 2)
+    for processes in (None, 2):
+        ambar.ingest(zarrs, tmp_path / "x.ambar", mode="w", processes=processes, fsync=False)
+    monkeypatch.setattr("ambar.collection.files.ingest._SMALL_BYTES", 100)
+    ambar.ingest(zarrs, tmp_path / "x.ambar", mode="w", fsync=False)
+    assert started == [1, 2, 2]
 
 
 @pytest.mark.processes
@@ -503,6 +524,27 @@ def test_large_variables_are_read_in_parts(tmp_path: Path, ragged: tuple[str, ..
         found = ambar.open_collection(bounded).load(f"f{number}")
         assert np.nanmax(np.abs(found.walk.values - content.walk.values)) <= 0.01
         xr.testing.assert_equal(found.drop_vars("walk"), content.drop_vars("walk"))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_large_files_have_progress(tmp_path: Path) -> None:
+    folder, target = tmp_path / "files", tmp_path / "x.ambar"
+    for number in range(2):
+        large_file(folder / f"f{number}.zarr", number, 20)
+    calls: list[tuple[int, int]] = []
+    ambar.ingest(folder, target, progress=lambda *call: calls.append(call), **QUICK)
+    fractions = [done / total for done, total in calls]
+    assert fractions == sorted(fractions)
+    assert len(fractions) > 10
+    assert {fraction > 0.5 for fraction in fractions} == {True, False}
+    assert (calls[-1], calls.count((1, 2))) == ((2, 2), 1)
+
+    def stop(*_: int) -> None:
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        ambar.ingest(folder, tmp_path / "y.ambar", progress=stop, **QUICK)
+    assert not (tmp_path / "y.ambar").exists()
 
 
 @pytest.mark.usefixtures("small_parts")

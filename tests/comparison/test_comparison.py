@@ -513,7 +513,7 @@ def test_arrays_of_meshes_have_their_names(reorder: bool, tmp_path: Path) -> Non
         tmp_path / "a.ambar", tmp_path / "b.ambar", "T", bound={"T": 0.01}
     ).fields
     assert (one.field, one.held) == ("T", False)
-    with pytest.raises(KeyError, match="no field 'p'.*both have: points, .*T, v, rank"):
+    with pytest.raises(KeyError, match="no field 'p'.*in both.*; available: points, .*T, v, rank"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", "p")
 
 
@@ -606,6 +606,28 @@ def test_collections_are_compared_by_their_common_datasets(tmp_path: Path) -> No
         ambar.compare(a, casts(tmp_path / "f.ambar", "xy"))
 
 
+def test_times_of_collections_are_printed_as_dates(tmp_path: Path) -> None:
+    paths = {}
+    for name, shift in (("a", 0), ("b", 90_000)):
+        paths[name] = tmp_path / f"{name}.ambar"
+        times = np.array("2021-04-20T12:30:00.25", "M8[ns]") + np.array([0, shift, "NaT"], "m8[ms]")
+        days = np.array("2021-04-20", "M8[s]")
+        with ambar.open_collection(paths[name], "w-", fsync=False) as made:
+            made.add("x", {"time": ("t", times), "day": days, "wait": ("t", times - times[0])})
+            # Another family, with times in another unit.
+            made.add("y", {"day": days.astype("M8[ns]"), "station": np.array("Kiel" + name)})
+    found = ambar.compare(paths["a"], paths["b"])
+    assert found.verdict == "3 fields differ: time, wait, station"
+    rows = {line.split()[0]: line for line in repr(found).splitlines() if line[:4] == "    "}
+    assert rows["time"].split()[1:3] == rows["wait"].split()[1:3] == ["90", "s"]
+    told = CliRunner().invoke(app, ["compare", str(paths["b"]), str(paths["a"])])
+    assert told.exit_code == 1
+    ranges = [" ".join(line.split()) for line in told.stdout.splitlines()]
+    assert "time 3 2021-04-20T12:30:00.25 2021-04-20T12:31:30.25" in ranges
+    assert "day 2 2021-04-20T00:00:00 2021-04-20T00:00:00" in ranges
+    assert {"wait 3 0 90 s", "station 1 - -"} <= {*ranges}
+
+
 def test_families_of_collections_are_compared_in_their_own_dtypes(tmp_path: Path) -> None:
     """A family of floats turned the integers of others into floats, which hid differences."""
     for name, shift in (("a", 0), ("b", 1), ("c", 0)):
@@ -635,7 +657,15 @@ def test_a_comparison_is_printed_as_a_table(pair: tuple[Path, Path]) -> None:
     exceeding = ambar.compare(*pair, bound="1e-6 of range")
     assert "NO" in repr(exceeding)
     assert exceeding.verdict == "2 fields exceed their bounds: density, Temp"
-    assert ambar.compare(pair[0], pair[0]).verdict == "no error bound is known"
+    assert ambar.compare(pair[0], pair[0]).verdict == "all values are equal"
+    other = pair[0].with_name("other")
+    shutil.copytree(pair[0], other)
+    part = next(other.glob("Level_0/Cell_D_*"))
+    data = bytearray(part.read_bytes())
+    data[-8:] = np.float64(0.5).tobytes()
+    part.write_bytes(data)
+    differing = ambar.compare(pair[0], other)
+    assert differing.verdict == "values differ, and no error bound is known"
 
 
 def test_the_verdict_names_what_was_not_checked(tmp_path: Path) -> None:
@@ -658,7 +688,7 @@ def test_the_verdict_names_what_was_not_checked(tmp_path: Path) -> None:
         "the other: particles"
     )
     chosen = ambar.compare(paths["a"], paths["b"], ["pressure"])
-    assert chosen.verdict == "all bounds hold"
+    assert chosen.verdict == "all values are equal"
     done = CliRunner().invoke(app, ["compare", str(paths["a"]), str(paths["b"])])
     assert done.exit_code == 0
     assert done.stdout.count("all known bounds hold") == 1

@@ -15,6 +15,7 @@ import ambar
 from ambar.snapshot.derived.catalog import cell_formulas
 from ambar.snapshot.physics.constants import BOLTZMANN, GRAVITATION, HYDROGEN_MASS
 from tests.helpers.paths import RAMSES_CASES
+from tests.helpers.plotfile_writer import Plotfile
 from tests.helpers.ramses_outputs import Spec, write_output
 from tests.helpers.ramses_outputs.variants import MHD, shared_data
 from tests.helpers.sample_outputs import amrex_sample, output
@@ -350,7 +351,7 @@ def test_errors(stores: dict[str, Path]) -> None:
         amr.read("sound_sped")
     with pytest.raises(KeyError, match=r"needs the field 'potential'"):
         amr.read("potential_energy")
-    with pytest.raises(KeyError, match=r"the field 'nothing'"):
+    with pytest.raises(KeyError, match=r"column \"nothing\" does not exist"):
         amr.read("2 * nothing")
     with pytest.raises(ambar.InvalidError, match="expression"):
         amr.read("2 * density +")
@@ -683,6 +684,30 @@ def test_unknown_names_have_suggestions(name: str, expected: str, stores: dict[s
     with pytest.raises(KeyError) as caught:
         amr.mean(name)
     assert expected in str(caught.value).partition("did you mean ")[2].partition(" available")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "expected"),
+    [
+        ("Y(H20)", None, r'column "Y\(H20\)" does not exist; did you mean \'Y\(H2O\)\'\?'),
+        ("density", "`Y(H20)` > 0", r"did you mean 'Y\(H2O\)'\?"),
+        ("density * `Y(H20)`", None, r"did you mean 'Y\(H2O\)'\?"),
+        ("density * densty", None, r'column "densty" does not exist; did you mean \'density\'\?'),
+        ("density * Y(H2O)", None, r"did you mean `Y\(H2O\)`, between backquotes\?"),
+        ("density", "Y(H20) > 0", r"did you mean `Y\(H2O\)`, between backquotes\?"),
+        ("density", "sin(density) > 0", r'unknown function "sin"; available: .*, max$'),
+    ],
+)
+def test_suggestions_for_names_with_brackets(
+    name: str, where: str | None, expected: str, tmp_path: Path
+) -> None:
+    fields = ["density", "Y(H2)", "Y(O2)", "Y(H2O)", "Y(OH)"]
+    plotfile = Plotfile(
+        fields, (4, 4), (0, 0), (1, 1), [[((0, 0), (3, 3))]], lambda *_: np.ones((5, 4, 4))
+    )
+    plotfile.write(tmp_path / "plt00000")
+    with pytest.raises((KeyError, ValueError), match=expected):
+        ambar.open_snapshot(tmp_path / "plt00000").amr.read([name], where=where)
 
 
 def test_internal_names_and_messages(stores: dict[str, Path]) -> None:

@@ -489,6 +489,21 @@ def test_chunks_of_a_dataset_that_was_read_can_be_changed(tmp_path: Path, chunke
         read.ambar.write(copy, mode="w", encoding={"a": {"chunks": (4, 4), "shards": (10, 10)}})
 
 
+@pytest.mark.parametrize("lengths", [(3, 5), (1, 1), (None, 4)])
+def test_objects_that_are_arrays_are_refused(
+    lengths: tuple[int | None, ...], tmp_path: Path
+) -> None:
+    values = np.empty(2, object)
+    for number, length in enumerate(lengths):
+        values[number] = None if length is None else np.zeros(length, "f4")
+    dataset = xr.Dataset({"good": ("x", [1.0, 2.0]), "tracks": ("x", values)})
+    expected = r"variable 'tracks' has objects that are arrays \(ndarray of float32\).*pad the arr"
+    with pytest.raises(ambar.UnsupportedError, match=expected):
+        dataset.ambar.write(tmp_path / "x.ambar")
+    with pytest.raises(ValueError, match="'tracks'.*mixed native types"):
+        dataset.assign(tracks=("x", np.array(["a", 1.5], object))).ambar.write(tmp_path / "x.ambar")
+
+
 def test_writing_to_http_is_refused(tmp_path: Path) -> None:
     url = "https://host/x.ambar"
     dataset = xr.Dataset({"a": ("x", [1.0])})

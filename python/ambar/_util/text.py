@@ -7,6 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+_LETTERS = str.maketrans("01", "ol")
+"""Letters for digits that look like them."""
+
 
 def size(count: float) -> str:
     """Return a number of bytes as text.
@@ -71,6 +74,23 @@ def times_text(times: Sequence[float | None]) -> str:
     return f"{' to '.join(ends)}{more}"
 
 
+def similar_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return the names that differ from an unknown one in case, in a few letters, or in 0 for O.
+
+    Examples
+    --------
+    >>> similar_names("Y(H20)", ["Y(H2)", "Y(O2)", "Y(H2O)"], 1)
+    ['Y(H2O)']
+    """
+    names = {folded(other): other for other in reversed(list(known))}
+    return [names[close] for close in difflib.get_close_matches(folded(name), names, most)]
+
+
+def folded(name: str) -> str:
+    """Return a name in lower case, with letters for the digits that look like them."""
+    return name.lower().translate(_LETTERS)
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return the names that exist, and the most similar one, for the error of an unknown name.
 
@@ -80,7 +100,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "did you mean 'density'? available: density, pressure"
     """
     names = list(known)
-    close = difflib.get_close_matches(name, names, 1)
+    close = similar_names(name, names, 1)
     close += [known for known in names if len(name) > 2 and known.startswith(name)]
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}available: {', '.join(names) or 'none'}"

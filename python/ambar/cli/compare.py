@@ -107,7 +107,7 @@ def _print(text: str, style: str | None = None) -> None:
 
 def _show_ranges(fields: list[FieldComparison]) -> None:
     """Print the value range of each field, and the range and the errors of each of its levels."""
-    from ambar.comparison.compare import ssim_text
+    from ambar.comparison.compare import error_text, psnr_text, ssim_text, value_text
 
     if not fields:
         return
@@ -118,13 +118,17 @@ def _show_ranges(fields: list[FieldComparison]) -> None:
         for part in (one.all, *(one.levels if len(one.levels) > 1 else ())):
             level = "all" if part.level is None else str(part.level)
             # The errors of all levels are in the table above.
-            of_level = (f"{part.max_error:.4g}", f"{part.psnr:.1f}", ssim_text(part.ssim))
+            of_level = (
+                error_text(part.max_error, one.time_dtype),
+                psnr_text(part.psnr),
+                ssim_text(part.ssim),
+            )
             table.add_row(
                 escape(one.field) if part is one.all else "",
                 *[level] * has_levels,
                 f"{part.cells:,}",
-                f"{part.lowest:.4g}",
-                f"{part.highest:.4g}",
+                value_text(part.lowest, one.time_dtype),
+                value_text(part.highest, one.time_dtype),
                 *(of_level if part is not one.all else ()),
             )
     show_table(table)

@@ -81,6 +81,8 @@ class FieldComparison(CheckedBound):
     """The metrics over all levels."""
     levels: list[ErrorMetrics]
     """The metrics on each level; an empty list for values without levels."""
+    time_dtype: str | None = None
+    """The dtype of times, in whose unit their values and errors are numbers; else None."""
 
 
 @dataclass
@@ -164,24 +166,33 @@ class Comparison:
     def verdict(self) -> str:
         """The result in one line: everything that makes `held` False, and what was not checked.
 
-        Without failures, it begins with "all bounds hold", "all known bounds hold" or "no error
-        bound is known". Fields and columns without a known bound, and what only one version has,
-        are not checked.
+        Without failures, it begins with "all values are equal", "all bounds hold", "all known
+        bounds hold" or "values differ, and no error bound is known". Fields and columns without a
+        known bound, and what only one version has, are not checked.
 
         Examples
         --------
         >>> ambar.compare("output_00002", "run.ambar").verdict
-        'all bounds hold'
+        'all values are equal'
         """
         if self._failures:
             return "; ".join([*self._failures, *self._unchecked])
+        if self._is_equal:
+            return "; ".join(["all values are equal", *self._only_in_one])
         known = [one.held for one in self.fields]
         known += [column.held for table in self.tables for column in table.columns]
         if not any(known):
-            return "; ".join(["no error bound is known", *self._only_in_one])
+            return "; ".join(["values differ, and no error bound is known", *self._only_in_one])
         return "; ".join(
             ["all known bounds hold" if self._unchecked else "all bounds hold", *self._unchecked]
         )
+
+    @property
+    def _is_equal(self) -> bool:
+        """Whether all compared values are equal."""
+        errors = [one.all.max_error for one in self.fields]
+        errors += [column.max_error for table in self.tables for column in table.columns]
+        return not any(errors)
 
     @property
     def _unchecked(self) -> list[str]:
@@ -222,17 +233,17 @@ class Comparison:
         """Everything that makes `held` False."""
         if not (self.fields or self.tables):
             return ["nothing was compared"]
-        fields = [one.field for one in self.fields if one.held is False]
-        columns = [
-            f"{table.component}/{column.column}"
-            for table in self.tables
-            for column in table.columns
-            if column.held is False
-        ]
+        checked: dict[str, list[tuple[str, CheckedBound]]] = {
+            "field": [(one.field, one) for one in self.fields],
+            "column": [
+                (f"{table.component}/{column.column}", column)
+                for table in self.tables
+                for column in table.columns
+            ],
+        }
         datasets = len(self.datasets_only_in_original) + len(self.datasets_only_in_other)
         return [
-            *_exceeding("field", fields),
-            *_exceeding("column", columns),
+            *(part for noun, ones in checked.items() for part in _exceeding(noun, ones)),
             *(
                 f"{table.component}: {table.missing + table.extra:,} rows only in one version"
                 for table in self.tables
@@ -299,9 +310,9 @@ def _field_rows(found: Comparison) -> list[tuple[str, ...]]:
     return [
         (
             one.field,
-            f"{one.all.max_error:.4g}",
+            error_text(one.all.max_error, one.time_dtype),
             *_bound_cells(one),
-            f"{one.all.psnr:.1f}",
+            psnr_text(one.all.psnr),
             ssim_text(one.all.ssim),
             f"{one.ratio:.2f}",
         )
@@ -322,6 +333,47 @@ def _column_rows(found: Comparison) -> list[tuple[str, ...]]:
     ]
 
 
+def value_text(value: float, time_dtype: str | None = None) -> str:
+    """Return a value of a field as text: numbers with four digits, times as dates, "-" for NaN.
+
+    Examples
+    --------
+    >>> value_text(1.25), value_text(1.5e18, "datetime64[ns]")
+    ('1.25', '2017-07-14T02:40:00')
+    """
+    if math.isnan(value):
+        return "-"
+    if time_dtype is None or time_dtype.startswith("timedelta"):
+        return error_text(value, time_dtype)
+    # float64 has 16 of the 19 digits of nanoseconds.
+    count = round(int(value), -4 if "[ns]" in time_dtype else 0)
+    count = min(max(count, -(2**63)), 2**63 - 1)
+    time = str(np.array(count, "i8").view(time_dtype))
+    return time.rstrip("0").rstrip(".") if "." in time else time
+
+
+def error_text(error: float, time_dtype: str | None = None) -> str:
+    """Return an error as text; those of times are in seconds.
+
+    Examples
+    --------
+    >>> error_text(1.25), error_text(2.5e8, "datetime64[ns]")
+    ('1.25', '0.25 s')
+    """
+    unit, count = np.datetime_data(time_dtype or "m8")
+    if unit == "generic" or error == 0 or math.isinf(error):
+        return f"{error:.4g}"
+    if unit in "YM":
+        return f"{error * count:.4g} {unit}"
+    seconds = float(np.array(1, f"m8[{count}{unit}]") / np.timedelta64(1, "s"))
+    return f"{error * seconds:.4g} s"
+
+
+def psnr_text(value: float) -> str:
+    """Return a peak signal-to-noise ratio in dB as text; "-" for NaN."""
+    return "-" if math.isnan(value) else f"{value:.1f}"
+
+
 def ssim_text(value: float) -> str:
     """Return a structural similarity as text; "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:.5f}"
@@ -340,12 +392,17 @@ def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str
     return bound, given, held
 
 
-def _exceeding(noun: str, names: list[str]) -> list[str]:
-    """Return the part of a verdict that lists fields or columns."""
-    if not names:
-        return []
-    exceed = "exceeds its bound" if len(names) == 1 else "exceed their bounds"
-    return [f"{text.plural(len(names), noun)} {exceed}: {_first(names)}"]
+def _exceeding(noun: str, checked: list[tuple[str, CheckedBound]]) -> list[str]:
+    """Return the parts of a verdict that list fields or columns whose bounds do not hold."""
+    failed = [(name, one.bound == 0) for name, one in checked if one.held is False]
+    return [
+        f"{text.plural(len(names), noun)} {verb[len(names) > 1]}: {_first(names)}"
+        for is_exact, verb in (
+            (True, ("differs", "differ")),
+            (False, ("exceeds its bound", "exceed their bounds")),
+        )
+        if (names := [name for name, exact in failed if exact is is_exact])
+    ]
 
 
 def _first(names: list[str]) -> str:
@@ -437,8 +494,8 @@ def compare(
         missing.append(spectrum)
     if missing:
         raise _core.NotFoundError(
-            f"no field {missing[0]!r} in both {a.location} and {b.location}; both have: "
-            f"{', '.join(everything) or 'no fields'}"
+            f"no field {missing[0]!r} in both {a.location} and {b.location}; "
+            f"{text.suggestion(missing[0], everything)}"
         )
     chosen = dict.fromkeys(full for names in full_names.values() for full in names)
     rules, bounds = _bounds(bound, a, common, tables)
@@ -496,8 +553,14 @@ def _bounds(
 def _compare_field(
     a: Operand, b: Operand, name: str, order: np.ndarray | None, given: Sequence[PartBound]
 ) -> FieldComparison:
-    parts = []
-    for values, unordered in a.pairs(b, name):
+    parts, pairs = [], a.pairs(b, name)
+    dtypes = {side.dtype for pair in pairs for side in pair}
+    is_time = {one.kind for one in dtypes} in ({"M"}, {"m"})
+    time_dtype = np.result_type(*dtypes) if is_time else None
+    for pair in pairs:
+        values, unordered = (
+            pair if time_dtype is None else (side.astype(time_dtype) for side in pair)
+        )
         found = unordered if order is None else unordered[order]
         if values.shape != found.shape:
             raise _core.InvalidError(
@@ -507,7 +570,8 @@ def _compare_field(
         numbers = as_numbers(values, found)
         parts.append((*numbers, errors(*numbers)))
     values, found, difference = map(_joined, zip(*parts, strict=True))
-    scale = scale_of(values)
+    present = values if time_dtype is None else values[~np.isnat(values.view(time_dtype))]
+    scale = scale_of(present)
     checked = check_bounds(
         (values, found),
         difference,
@@ -525,14 +589,16 @@ def _compare_field(
         similarity, count = ssim(values[rows], found[rows], window, scale, a.ndim)
         if count:
             total, windows = total + similarity * count, windows + count
-        levels.append(_metrics(level, values[rows], difference[rows], scale, similarity))
+        part = values[rows]
+        levels.append(_metrics(level, part, part, difference[rows], scale, similarity))
     similarity = total / windows if windows else math.nan
     return FieldComparison(
         **vars(checked),
         field=name,
         ratio=_ratio(a, b, name),
-        all=_metrics(None, values, difference, scale, similarity),
+        all=_metrics(None, values, present, difference, scale, similarity),
         levels=levels,
+        time_dtype=None if time_dtype is None else str(time_dtype),
     )
 
 
@@ -559,11 +625,12 @@ def _warn_of_loose_bounds(name: str, checked: CheckedBound, values: np.ndarray) 
 def _metrics(
     level: int | None,
     values: np.ndarray,
+    present: np.ndarray,
     difference: np.ndarray,
     scale: Scale,
     similarity: float,
 ) -> ErrorMetrics:
-    low, high = range_of(values)
+    low, high = range_of(present)
     with np.errstate(over="ignore"):
         squares = np.square(difference / scale.unit)
     mean_square = float(squares.mean()) if difference.size else 0.0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
+
+from ambar._util.text import folded, similar_names
 
 CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
 """Components of cells: of RAMSES, and the only one of AMReX."""
 
 _COMPONENT = re.compile(rf"{'|'.join(CELL_COMPONENTS)}|sinks|clumps|(?:particles|halos)(?:/\w+)?")
+
+_UNQUOTED = re.compile(r"[^\W\d][\w.]*")
+_CALL = re.compile(r"\w+\([^()]*\)")
 
 FIELDS_OF_COMPONENTS = {
     "rt": r"(?i)\brt\b|photon|\bnp|flux",
@@ -233,13 +237,36 @@ def similar_fields(name: str, spellings: Mapping[str, str], most: int = 3) -> li
             for spelling, field in spellings.items()
             if all(any(_is_like(word, part) for part in spelling.split("_")) for word in words)
         ]
-    found = found or [known[close] for close in difflib.get_close_matches(plain, known, 1)]
+    found = found or [known[close] for close in similar_names(plain, known, 1)]
     return list(dict.fromkeys(found))[:most]
 
 
+def similar_quoted_field(text: str, fields: Iterable[str]) -> str | None:
+    """Return the field, of those whose names conditions have between backquotes, that a text means.
+
+    Parameters
+    ----------
+    text
+        A misspelt name ("Y(H20)"), or an expression with a name that lacks its backquotes
+        ("Y(H2O) > 0.1").
+    fields
+        The fields that exist.
+    """
+    quoted = [field for field in fields if not _UNQUOTED.fullmatch(field)]
+    for part in (text, *_CALL.findall(text)):
+        if found := similar_names(part, quoted, 1):
+            return found[0]
+    return None
+
+
+def is_call(text: str) -> bool:
+    """Return whether a text is a name with brackets, which looks like the call of a function."""
+    return _CALL.fullmatch(text) is not None
+
+
 def _plain(name: str) -> str:
-    """Return a name in lower case, without underscores, and with Greek letters."""
-    return name.lower().replace("_", "").replace("phi", "ϕ").replace("theta", "θ")
+    """Return a name as `folded` does, without underscores, and with Greek letters."""
+    return folded(name).replace("_", "").replace("phi", "ϕ").replace("theta", "θ")
 
 
 def _is_like(word: str, other: str) -> bool:

@@ -26,6 +26,7 @@ from ambar.snapshot.derived.resolution import (
     Definition,
     MissingError,
     Resolution,
+    UnknownFieldError,
     available,
     computed_columns,
     needed_definitions,
@@ -34,9 +35,11 @@ from ambar.snapshot.field_names import (
     ALIASES,
     CELL_COMPONENTS,
     FIELDS_OF_COMPONENTS,
+    is_call,
     quantity_of,
     resolve,
     similar_fields,
+    similar_quoted_field,
 )
 from ambar.snapshot.physics.constants import (
     BOLTZMANN,
@@ -418,12 +421,15 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         """Return what requested names and a condition mean."""
         resolution = Resolution(self._context)
         columns = {name: self._column(resolution, name) for name in names}
-        condition = parse_where(
-            where,
-            lambda name: self._column(resolution, name),
-            self._units,
-            resolution.unit,
-        )
+        try:
+            condition = parse_where(
+                where,
+                lambda name: self._column(resolution, name),
+                self._units,
+                resolution.unit,
+            )
+        except _core.InvalidError as error:
+            raise self._invalid(str(where), error) from None
         units = {name: resolution.unit(column) for name, column in columns.items()}
         return Request(columns, condition, resolution.definitions, units)
 
@@ -436,6 +442,10 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         is_other |= owner in self._source.missing
         try:
             return resolution.column(name, arithmetic=not (is_other and "/" in name))
+        except _core.InvalidError as error:
+            raise self._invalid(name, error) from None
+        except UnknownFieldError as error:
+            raise self._unknown(error.field) from None
         except MissingError as error:
             system = getattr(self._info, "coordinates", "cartesian")
             if system != "cartesian" and name.rpartition("/")[2] in _OF_VOLUMES:
@@ -496,6 +506,14 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
                 constants["magnetic"] = units.factor("B_x", "Tesla")
                 constants["poynting"] = constants["electric"] * constants["magnetic"] / MU_0
         return constants
+
+    def _invalid(self, expression: str, error: Exception) -> Exception:
+        """Return the error of an expression; it may be a name, or have one without backquotes."""
+        if not (similar := similar_quoted_field(expression, self._columns)):
+            return error
+        if is_call(expression):
+            return self._unknown(expression)
+        return _core.InvalidError(f"{error}; did you mean `{similar}`, between backquotes?")
 
     def _unknown(self, field: str) -> Exception:
         """Return the error of a column that does not exist."""

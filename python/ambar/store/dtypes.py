@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -98,6 +99,21 @@ def to_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
         raise _core.InvalidError(
             f"invalid fill_value {value!r}; expected a value of dtype {dtype}"
         ) from error
+
+
+def refuse_arrays(what: str, values: npt.NDArray[Any]) -> None:
+    """Raise UnsupportedError if objects are arrays or lists; `what` names the variable."""
+    found = {
+        f"{type(value).__name__}{f' of {value.dtype}' if hasattr(value, 'dtype') else ''}"
+        for value in values.flat
+        if hasattr(value, "__len__") and not isinstance(value, (str, bytes, Mapping))
+    }
+    if found:
+        raise _core.UnsupportedError(
+            f"{what} has objects that are arrays ({', '.join(sorted(found))}); expected numbers, "
+            "strings or bytes: pad the arrays to one length, or write their values as one variable "
+            "and the number of values of each array as another"
+        )
 
 
 def _strings(values: npt.NDArray[Any]) -> tuple[str, list[bytes]]:

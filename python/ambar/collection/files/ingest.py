@@ -7,6 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
-from ambar._util.progress import Progress, progress_function
+from ambar._util.progress import Progress, part_of_progress, progress_function
 from ambar._util.text import plural, size, suggestion
 from ambar.collection.cluster import JOIN_LIMIT_BYTES
 from ambar.collection.collection import Collection
@@ -31,7 +32,7 @@ from ambar.collection.files.sources import (
 )
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.layout import Box, shape_of
-from ambar.collection.storage.records import Record
+from ambar.collection.storage.records import Deferred, Record
 from ambar.kinds.request import Conversion, OnError
 from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_in
 from ambar.parallel.cluster import run as run_tasks
@@ -45,6 +46,9 @@ COMMIT_DATASETS = 1000
 COMMIT_BYTES = 256 << 20
 COMMIT_SECONDS = 30.0
 """Datasets, bytes and seconds between commits: the most that a killed process loses."""
+
+_SMALL_FILES, _SMALL_BYTES = 64, 32 << 20
+"""Files, and their bytes, that one process reads before a second one has started."""
 
 _EXPANSION = 4
 """Estimated bytes of values for each byte of a file."""
@@ -125,7 +129,8 @@ def ingest(
     engine : str, optional
         xarray's engine for all files; by default it is determined for each file.
     processes : int, optional
-        The number of processes that read; one for each core by default.
+        The number of processes that read. By default one for each core, and only one for up to 64
+        files of up to 32 MiB in total.
     mode : {"w-", "w", "a"}, default "w-"
         "w-" creates a collection. "w" replaces the store at `target` at the first commit. "a" adds
         the files whose datasets the collection at `target` lacks, or creates it.
@@ -136,8 +141,8 @@ def ingest(
     threads : int, optional
         The number of threads that encode; all cores by default.
     progress : callable or bool, optional
-        A function called with the number of ingested files and of all files, or True for a
-        progress bar.
+        A function called with the work done and all work, or True for a progress bar. The work is
+        the number of files, and 100 times it while a large file is read in parts.
     on_error : {"stop", "skip"}, default "stop"
         What happens if a file cannot be read, or a collection cannot store its content. "stop"
         raises the error without a further commit; a new store exists only after an earlier commit.
@@ -211,7 +216,7 @@ def ingest(
         title = f"ingesting {plural(len(run.wanted), 'file')}"
         with (
             progress_function(progress, title) as report,
-            Workers(processes_for(len(run.wanted), processes)) as workers,
+            Workers(run.processes(processes)) as workers,
         ):
             run.check_bounds(encoding or (), workers, reading)
             if scheduler is None:
@@ -269,6 +274,15 @@ class _Run:
             for name, paths in self._groups.items()
         }
 
+    def processes(self, processes: int | None) -> int:
+        """Return the number of processes that read, of a number that is given or None."""
+        count = processes_for(len(self.wanted), processes)
+        is_small = processes is None and len(self.wanted) <= _SMALL_FILES
+        with suppress(OSError):  # reading the file raises the error
+            if is_small and sum(map(size_of, self.wanted.values())) <= _SMALL_BYTES:
+                return 1
+        return count
+
     def check_bounds(self, targets: Iterable[str], workers: Workers, reading: Reading) -> None:
         """Raise KeyError if no file has the variable of an error bound.
 
@@ -307,7 +321,8 @@ class _Run:
         for done, (task, found) in enumerate(workers.map(read_source, tasks, weigh), 1):
             record = found
             if isinstance(found, Record) and found.has_deferred:
-                record = found._replace(read=_Parts(workers, task[1], reading, found))
+                part = report and part_of_progress(report, done - 1, len(self.wanted))
+                record = found._replace(read=_Parts(workers, task[1], reading, found, part))
             self._add(task[0], task[1], record, sizes.pop(task[1]))
             if report is not None:
                 report(done, len(self.wanted))
@@ -460,12 +475,23 @@ class _Parts:
     After a failure all values are zeros, so that the writer completes the row; `check` raises it.
     """
 
-    def __init__(self, workers: Workers, path: Path, reading: Reading, record: Record) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        path: Path,
+        reading: Reading,
+        record: Record,
+        report: Progress | None,
+    ) -> None:
         self._workers = workers
         self._path = path
         self._reading = reading
         self._dtypes = {name: v.values.dtype for name, v in record.variables.items()}
         self._failure: Failure | None = None
+        self._report = report
+        values = [v.values for v in record.variables.values()]
+        self._bytes = sum(one.nbytes for one in values if isinstance(one, Deferred))
+        self._read_bytes = 0
 
     def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
         """Yield the values of boxes of a variable."""
@@ -485,6 +511,9 @@ class _Parts:
                     break
                 remaining.popleft()
                 yield values
+                self._read_bytes += values.nbytes
+                if self._report is not None:
+                    self._report(min(self._read_bytes, self._bytes), self._bytes)
         yield from (np.zeros(shape_of(box), dtype) for box in remaining)
 
     def check(self) -> None:

@@ -1,4 +1,7 @@
-"""Reads a NetCDF file or a Zarr store with xarray as a dataset of a collection."""
+"""Reads a NetCDF file or a Zarr store with xarray as a dataset of a collection.
+
+Processes run these functions. The process that starts them does not import xarray.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,9 @@ import re
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from ambar import _core
 from ambar._util.arguments import is_unicode
@@ -20,6 +22,9 @@ from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 WHOLE = 32 << 20
 """Largest bytes of the data variables of a file that are read with it; others are deferred."""
@@ -195,6 +200,8 @@ class _Opened(NamedTuple):
 
 
 def _opened(path: Path, reading: Reading) -> _Opened:
+    import xarray as xr
+
     engine = reading.engine or engine_of(path)
     if is_empty_file(path):
         raise _core.CorruptError(EMPTY)
@@ -335,8 +342,10 @@ def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:
 
     Their attributes are "units" and "calendar"; `xarray.decode_cf` decodes them.
     """
+    from xarray.conventions import encode_cf_variable
+
     changed = {
-        name: xr.conventions.encode_cf_variable(variable.load())
+        name: encode_cf_variable(variable.load())
         for name, variable in dataset.variables.items()
         if variable.dtype.kind == "O" and _is_calendar(variable)
     }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar.store.dtypes import refuse_arrays
 
 NOT_A_TIME = np.iinfo(np.int64).min
 """The stored value of NaT, as in NumPy; the attribute ``_FillValue`` has it."""
@@ -129,6 +130,7 @@ def _encode_some_missing(
         type_name = "bytes" if isinstance(present[0], bytes) else "string"
     kind = bytes if type_name == "bytes" else str
     if not all(isinstance(value, kind) for value in present):
+        refuse_arrays(what, values)
         found = sorted({type(value).__name__ for value in present})
         raise _core.UnsupportedError(
             f"{what} has objects of {', '.join(found)}; expected only strings or only bytes, with "

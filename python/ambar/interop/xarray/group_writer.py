@@ -18,6 +18,7 @@ from xarray.backends.zarr import FillValueCoder, encode_zarr_attr_value, encode_
 from ambar import _core
 from ambar.interop.xarray.encoding import ArrayEncoding
 from ambar.interop.xarray.group_reader import GroupStore
+from ambar.store.dtypes import refuse_arrays
 from ambar.store.nodes import check_reserved
 
 if TYPE_CHECKING:
@@ -83,7 +84,12 @@ class WritableGroup(AbstractWritableDataStore):
 
     def encode_variable(self, v: xr.Variable, name: Any = None) -> xr.Variable:
         """Encode values by the CF conventions, as xarray does for Zarr."""
-        encoded: xr.Variable = encode_zarr_variable(v, name=name, **_V3)
+        try:
+            encoded: xr.Variable = encode_zarr_variable(v, name=name, **_V3)
+        except (TypeError, ValueError):
+            if v.dtype == object:
+                refuse_arrays(f"variable {name!r}", v.values)
+            raise
         return encoded
 
     def encode(

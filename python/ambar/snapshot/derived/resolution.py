@@ -44,6 +44,14 @@ class MissingError(Exception):
     """A derived field is not available: the reason; or a column does not exist: no text."""
 
 
+class UnknownFieldError(MissingError):
+    """A field in arithmetic does not exist: its name is `field`."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"the field {field!r}")
+        self.field = field
+
+
 class _CycleError(MissingError):
     """Fields of the user depend on each other."""
 
@@ -108,7 +116,9 @@ class Resolution:
         if not SOURCES.intersection((plain, *others)) and NAMES.intersection((plain, *others)):
             raise MissingError(f"{plain!r} is not defined for these data")
         if arithmetic and _OPERATORS.search(name):
-            return self._define_arithmetic(name)
+            formula = self._compiled(name, is_inline=True)  # may replace `_definitions`
+            self._definitions.setdefault(name, formula)
+            return name
         raise MissingError("")
 
     def unit(self, column: str) -> Unit | None:
@@ -208,17 +218,6 @@ class Resolution:
             raise MissingError("")
         raise MissingError(f"{name!r} needs {' or '.join(dict.fromkeys(reasons))}")
 
-    def _define_arithmetic(self, text: str) -> str:
-        try:
-            compiled = self._compiled(text, is_inline=True)
-        except MissingError as error:
-            reason = str(error)
-            raise MissingError(
-                f"it needs {reason}" if reason.startswith("the ") else reason
-            ) from None
-        self._definitions.setdefault(text, compiled)
-        return text
-
     def _compiled(self, formula: Formula, *, is_inline: bool = False) -> Formula:
         """Return a formula with constants, and in the names of columns."""
         if not isinstance(formula, str):
@@ -235,7 +234,9 @@ class Resolution:
         try:
             return self.column(name, arithmetic=False)
         except MissingError as error:
-            raise type(error)(str(error) or f"the field {name!r}") from None
+            if str(error):
+                raise
+            raise UnknownFieldError(name) from None
 
     def _constant(self, match: re.Match[str]) -> str:
         name = match[1]
