@@ -10,7 +10,7 @@ BY_LEVEL, BY_ROW, BY_PLANE = 1, 2, 3  # contexts
 LEVEL_SCALINGS = ((1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0), (2.0, 8.0))
 SHARPNESS = (1 / 16, 0, 3 / 32, 5 / 32)
 IGNORED_BITS = {3: 6, 5: 8, 6: 10, 7: 12}  # by phase
-# The planes (pairs of dimensions) of the diagonals of each phase, in the order of coding (7.7).
+# The pairs of dimensions of the diagonals of each phase, in the order of coding (7.7).
 DIAGONALS = {1: (), 2: ((0, 1),), 4: ((0, 2), (1, 2)), 3: ((0, 1),), 5: ((0, 2), (1, 2)),
              6: ((0, 1), (0, 2), (1, 2)), 7: ((0, 1), (0, 2), (1, 2))}  # fmt: skip
 WEIGHTS = {1: (0.3, 0.4, 0.15), 2: (0.4, 0.25, 0.1), 3: (0.5, 0.2, 0.08)}
@@ -130,8 +130,8 @@ class Traversal:
 
     def add_diagonals(self, t: int, prediction, known, shape, weights) -> np.ndarray:
         """Return the predictions of a phase with the points on its diagonals (7.7)."""
-        used = [(plane, w / 32) for plane, w in zip(DIAGONALS[t], weights)
-                if w and all(shape[d] > 1 for d in plane)]  # fmt: skip
+        used = [(pair, w / 32) for pair, w in zip(DIAGONALS[t], weights)
+                if w and all(shape[d] > 1 for d in pair)]  # fmt: skip
         total, everywhere = prediction * self.T(1 - sum(w for _, w in used)), bool(used)
         for (i, j), weight in used:
             places = [{i: k + (t >> i & 1) - 1, j: m + (t >> j & 1) - 1}

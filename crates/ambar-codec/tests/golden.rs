@@ -338,6 +338,14 @@ fn weights_of_phases() {
             values[at] = f64::NAN;
         }
         check_values(Coding::Row, ("sums-nans", plane.1), &values, bound);
+        // Rows of phases of more than one word of 64 points.
+        let long = ("sums-long", &Layout::Array(&[3, 4, 263]));
+        let mut values: Vec<f32> = sums(places([3, 4, 263], [0, 7, 0]));
+        check_values(Coding::Row, long, &values, bound);
+        for at in (0..values.len()).filter(|at| at / 130 % 9 == 3) {
+            values[at] = f32::NAN;
+        }
+        check_values(Coding::Row, ("sums-long-nans", long.1), &values, bound);
         if let Layout::Blocks { origins, .. } = SPARSE {
             let blocks = origins.iter().flat_map(|origin| places([8; 3], *origin));
             let values: Vec<f32> = sums(blocks);

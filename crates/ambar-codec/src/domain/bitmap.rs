@@ -215,3 +215,11 @@ fn even_bits(word: u64) -> u64 {
     x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
     (x | x >> 16) & 0xffff_ffff
 }
+
+/// The bits of a word that belong to the first `n` points of a row.
+pub(crate) fn first_bits(n: usize, word: usize) -> u64 {
+    match n.saturating_sub(64 * word) {
+        0 => 0,
+        n => u64::MAX >> (64 - n.min(64)),
+    }
+}

@@ -189,7 +189,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
         let pitch = self.geometry.pitch;
         self.diagonals
-            .add_to(batch, pitch, &mut scratch.predictions);
+            .blend_into(batch, pitch, &mut scratch.predictions);
     }
 
     /// A row for the coder: predictions and contexts are given, values and residual magnitudes are computed.

@@ -1,6 +1,6 @@
 //! Diagonals: the points of earlier phases that are next to a point in two dimensions, and their part in its prediction.
 
-use crate::domain::bitmap::Bitmap;
+use crate::domain::bitmap::{Bitmap, first_bits};
 use crate::domain::lattice::Phases;
 use crate::element::Element;
 use crate::predict::batch_geometry::Batch;
@@ -8,13 +8,15 @@ use crate::predict::interpolate::{VECTOR_POINTS, finite_or_zero};
 use crate::predict::interpolation::Interpolation;
 use crate::simd::dispatch::vectorised;
 
-/// The four nearest points of a phase on the diagonals of a plane, for each point of another phase.
+/// The four nearest points on the diagonals of a pair of dimensions, which one phase has for each point of another.
 struct Diagonal<'a, T> {
-    plane: [usize; 2],
-    /// The number and the values of the phase that holds the points.
+    /// The number of the phase that has the points.
     source: usize,
+    /// The values of this phase.
     values: &'a [T],
-    /// The distances of the points.
+    /// The index of each point less that of the predicted point, in z, y, x.
+    steps: [[isize; 3]; 4],
+    /// The distance of each point's value in memory.
     offsets: [isize; 4],
     /// The weight of each point.
     weight: T,
@@ -23,12 +25,11 @@ struct Diagonal<'a, T> {
 /// The diagonals that predict the points of a phase, together with the interpolation along its odd dimensions.
 pub(crate) struct Diagonals<'a, T> {
     t: usize,
-    all: Vec<Diagonal<'a, T>>,
-    /// The weight of the interpolation.
-    rest: T,
+    diagonals: Vec<Diagonal<'a, T>>,
+    interpolation_weight: T,
     /// The number of points of a row.
-    points: usize,
-    /// In each dimension, the first point and the end of those with all points on diagonals, if none is absent.
+    row_points: usize,
+    /// The first index and the end, in each dimension, of points whose points on diagonals are all inside the lattice.
     spans: [[usize; 2]; 3],
     /// The present points of each phase; `None` for all.
     valid: Option<&'a [Bitmap; 8]>,
@@ -45,78 +46,90 @@ impl<'a, T: Element> Diagonals<'a, T> {
     ) -> Self {
         let points = phases.points(t);
         let mut spans = points.map(|n| [0, n]);
-        let (mut all, mut rest) = (Vec::new(), 1.0);
-        for (plane, weight) in interpolation.diagonals(t) {
-            if weight == 0.0 || plane.iter().any(|d| phases.fine[*d] < 2) {
+        let (mut diagonals, mut interpolation_weight) = (Vec::new(), 1.0);
+        for (pair, weight) in interpolation.diagonals(t) {
+            if weight == 0.0 || pair.iter().any(|d| phases.fine[*d] < 2) {
                 continue;
             }
-            let steps = plane.map(|d| {
-                let is_odd = t >> d & 1 == 1;
-                // Between the points `k` and `k + 1` of an even dimension, or `k - 1` and `k` of an odd one.
-                spans[d] = if is_odd {
-                    [0, points[d].min(phases.fine[d].div_ceil(2) - 1)]
-                } else {
-                    [1, points[d].min(phases.fine[d] / 2)]
+            // An odd dimension of the phase is an even one of the source, and vice versa.
+            let first_step = |d: usize| if t >> d & 1 == 1 { 0 } else { -1 };
+            for d in pair {
+                let (first, source_points) = match first_step(d) {
+                    0 => (0, phases.fine[d].div_ceil(2) - 1),
+                    _ => (1, phases.fine[d] / 2),
                 };
-                let stride = phases.stride[d] as isize;
-                if is_odd { [0, stride] } else { [-stride, 0] }
+                spans[d] = [first, points[d].min(source_points)];
+            }
+            let steps = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|after| {
+                let mut step = [0; 3];
+                for (d, after) in pair.into_iter().zip(after) {
+                    step[d] = first_step(d) + after;
+                }
+                step
             });
-            let [[a, b], [c, d]] = steps;
-            let source = plane.iter().fold(t, |t, d| t ^ 1 << d);
-            rest -= weight;
-            all.push(Diagonal {
-                plane,
+            let distance =
+                |step: [isize; 3]| (0..3).map(|d| step[d] * phases.stride[d] as isize).sum();
+            let source = pair.iter().fold(t, |t, d| t ^ 1 << d);
+            interpolation_weight -= weight;
+            diagonals.push(Diagonal {
                 source,
                 values: &values[source],
-                offsets: [a + c, a + d, b + c, b + d],
+                steps,
+                offsets: steps.map(distance),
                 weight: T::from_f64(0.25 * weight),
             });
         }
         Self {
             t,
-            all,
-            rest: T::from_f64(rest),
-            points: points[2],
+            diagonals,
+            interpolation_weight: T::from_f64(interpolation_weight),
+            row_points: points[2],
             spans,
             valid,
         }
     }
 
-    /// Adds the diagonals to the interpolated values of a batch, whose rows are `pitch` apart.
-    pub(crate) fn add_to(&self, batch: &Batch, pitch: usize, predictions: &mut [T]) {
-        if self.all.is_empty() {
+    /// Replaces the interpolated values of a batch, whose rows are `pitch` apart, by their weighted sums with the points on
+    /// diagonals.
+    pub(crate) fn blend_into(&self, batch: &Batch, pitch: usize, predictions: &mut [T]) {
+        if self.diagonals.is_empty() {
             return;
         }
         for (row, word) in (0..batch.rows)
-            .flat_map(|row| (0..self.points.div_ceil(64)).map(move |word| (row, word)))
+            .flat_map(|row| (0..self.row_points.div_ceil(64)).map(move |word| (row, word)))
         {
             let mask = self.mask([batch.z, batch.y + row], word);
             if mask == 0 {
                 continue;
             }
             let from = row * pitch + 64 * word;
-            let n = (self.points - 64 * word).min(64);
+            let n = (self.row_points - 64 * word).min(64);
             let out = &mut predictions[from..][..n.next_multiple_of(VECTOR_POINTS)];
-            match &self.all[..] {
-                [one] => self.add::<1>([one], batch.at + from, mask, out),
-                [one, two] => self.add::<2>([one, two], batch.at + from, mask, out),
-                [one, two, three] => {
-                    self.add::<3>([one, two, three], batch.at + from, mask, out);
+            match &self.diagonals[..] {
+                [one] => self.blend::<1>([one], batch.at + from, mask, out),
+                [one, two] => self.blend::<2>([one, two], batch.at + from, mask, out),
+                [one, two, three, ..] => {
+                    self.blend::<3>([one, two, three], batch.at + from, mask, out);
                 }
-                _ => {}
+                [] => {}
             }
         }
     }
 
-    /// Adds the diagonals to the values of points from `at` on whose bit is set.
-    fn add<const N: usize>(&self, all: [&Diagonal<'_, T>; N], at: usize, mask: u64, out: &mut [T]) {
-        let points = all.map(|diagonal| {
-            diagonal
-                .offsets
-                .map(|offset| &diagonal.values[at.wrapping_add_signed(offset)..][..out.len()])
+    /// Blends the values of points from `at` on whose bit is set.
+    fn blend<const N: usize>(
+        &self,
+        diagonals: [&Diagonal<'_, T>; N],
+        at: usize,
+        mask: u64,
+        out: &mut [T],
+    ) {
+        let points = diagonals.map(|diagonal| {
+            let from = |offset| &diagonal.values[at.wrapping_add_signed(offset)..][..out.len()];
+            diagonal.offsets.map(from)
         });
-        let weights = all.map(|diagonal| diagonal.weight);
-        add_points(points, weights, self.rest, mask, out);
+        let weights = diagonals.map(|diagonal| diagonal.weight);
+        blend(points, weights, self.interpolation_weight, mask, out);
     }
 
     /// The points of a word of a row that have all points on diagonals.
@@ -126,61 +139,84 @@ impl<'a, T: Element> Diagonals<'a, T> {
             if !is_within(0, z) || !is_within(1, y) {
                 return 0;
             }
-            let below = |n: usize| match n.saturating_sub(64 * word) {
-                n @ 0..64 => (1 << n) - 1,
-                _ => u64::MAX,
-            };
             let [first, end] = self.spans[2];
-            return below(end) & !below(first);
+            return first_bits(end, word) & !first_bits(first, word);
         };
         let own = valid[self.t].word([z, y], word);
-        self.all.iter().fold(own, |mask, diagonal| {
+        self.diagonals.iter().fold(own, |mask, diagonal| {
             let source = &valid[diagonal.source];
-            let near = |d: usize, after: bool| match (diagonal.plane.contains(&d), self.t >> d & 1)
-            {
-                (false, _) => 0,
-                (true, 1) => isize::from(after),
-                (true, _) => isize::from(after) - 1,
-            };
-            [[false, false], [false, true], [true, false], [true, true]]
-                .iter()
-                .fold(mask, |mask, corner| {
-                    let step = |d: usize| {
-                        let place = diagonal.plane.iter().position(|other| *other == d);
-                        near(d, place.is_some_and(|place| corner[place]))
-                    };
-                    let row = [
-                        z.wrapping_add_signed(step(0)),
-                        y.wrapping_add_signed(step(1)),
-                    ];
-                    mask & match step(2) {
-                        -1 => source.word_before(row, word, 1),
-                        0 => source.word(row, word),
-                        _ => source.word_after(row, word, 1),
-                    }
-                })
+            diagonal.steps.iter().fold(mask, |mask, step| {
+                let row = [
+                    z.wrapping_add_signed(step[0]),
+                    y.wrapping_add_signed(step[1]),
+                ];
+                let present = match step[2] {
+                    -1 => source.word_before(row, word, 1),
+                    0 => source.word(row, word),
+                    _ => source.word_after(row, word, 1),
+                };
+                mask & present
+            })
         })
     }
 }
 
 vectorised! {
-    /// Adds points on diagonals to the values of points whose bit is set; `rest` is the weight of these values.
-    fn add_points [T: Element, const N: usize] of [T, N] (
+    /// Replaces values whose bit is set by their weighted sums with the points on diagonals.
+    fn blend [T: Element, const N: usize] of [T, N] (
         points: [[&[T]; 4]; N],
         weights: [T; N],
-        rest: T,
+        own_weight: T,
         mask: u64,
         out: &mut [T],
     ) {
         let n = out.len() / VECTOR_POINTS * VECTOR_POINTS;
         let (points, out) = (points.map(|four| four.map(|points| &points[..n])), &mut out[..n]);
         for k in 0..n {
-            let mut sum = out[k].times(rest);
+            let mut sum = out[k].times(own_weight);
             for j in 0..N {
                 let [a, b, c, d] = points[j].map(|points| points[k]);
                 sum = sum.plus(a.plus(b).plus(c.plus(d)).times(weights[j]));
             }
             out[k] = if mask >> k & 1 == 1 { finite_or_zero(sum) } else { out[k] };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::interpolation::{PhaseWeights, coded_pairs};
+
+    #[test]
+    fn masks_of_whole_lattices_and_of_bitmaps_are_equal() {
+        let lengths = [1, 2, 3, 4, 5];
+        let rows = [1, 2, 3, 64, 127, 128, 129, 130, 131, 257];
+        let all = PhaseWeights {
+            sharpness: 0,
+            diagonals: [1; 3],
+        };
+        let interpolation = Interpolation::default().with_phase_weights(|_| all);
+        let values: [Vec<f32>; 8] = Default::default();
+        for shape in lengths
+            .iter()
+            .flat_map(|z| lengths.iter().flat_map(move |y| rows.map(|x| [*z, *y, x])))
+        {
+            let phases = Phases::new(shape);
+            let valid = Bitmap::full(shape).phases();
+            for t in (1..8).filter(|t| !phases.points(*t).contains(&0)) {
+                let [nz, ny, nx] = phases.points(t);
+                let of = |valid| Diagonals::new(t, interpolation, &phases, &values, valid);
+                let (whole, with_bitmaps) = (of(None), of(Some(&valid)));
+                let has_diagonals = coded_pairs(t).next().is_some();
+                for (z, y) in (0..nz).flat_map(|z| (0..ny).map(move |y| (z, y))) {
+                    for word in 0..nx.div_ceil(64) {
+                        let masks = [&whole, &with_bitmaps].map(|d| d.mask([z, y], word));
+                        assert_eq!(masks[0], masks[1], "{shape:?} {t} {z} {y} {word}");
+                    }
+                }
+                assert!(has_diagonals || whole.diagonals.is_empty());
+            }
         }
     }
 }

@@ -13,16 +13,16 @@ const IGNORED_BITS: [(usize, u32); 4] = [(3, 6), (5, 8), (6, 10), (7, 12)];
 const HAS_PHASE_WEIGHTS: u16 = 1 << 15;
 /// The bits of the sharpness along the dimensions.
 const SHARPNESS_BITS: u16 = 0x3f;
-/// The pairs of dimensions of diagonals: zy, zx, yx.
-pub(crate) const PLANES: [[usize; 2]; 3] = [[0, 1], [0, 2], [1, 2]];
+/// The pairs of dimensions in which points are next to others on diagonals: zy, zx, yx.
+pub(crate) const DIMENSION_PAIRS: [[usize; 2]; 3] = [[0, 1], [0, 2], [1, 2]];
 
 /// The weights of a phase that has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PhaseWeights {
     /// The weight of the far neighbours along a dimension, negated, in units of 1/64.
     pub sharpness: i8,
-    /// The weights of the means of the four nearest points on the diagonals of each plane, in units of 1/32; 0 for planes
-    /// without coded points.
+    /// The weights of the means of the four nearest points on the diagonals of each pair of dimensions, in units of 1/32; 0 for
+    /// pairs without coded points.
     pub diagonals: [i8; 3],
 }
 
@@ -62,16 +62,16 @@ impl Interpolation {
         let is_allowed = allows_phase_weights && bits & SHARPNESS_BITS == 0;
         if !has_dimensions || read.has_phase_weights() && !is_allowed {
             return Err(corrupt!(
-                "the interpolation of a level is {bits:#06x}; expected a dimension of each phase, and weights of phases only \
-                 without sharpness of dimensions and with contexts by row or plane"
+                "invalid interpolation of a level: {bits:#06x}; expected at least one used dimension for each phase, and bit 15 \
+                 only with contexts by row or pair and the bits 0 to 5 equal to 0"
             ));
         }
         if read.has_phase_weights() {
             for t in ORDER {
                 let weights = &mut read.phases[t - 1];
                 weights.sharpness = cursor.byte()? as i8;
-                for plane in coded_planes(t) {
-                    weights.diagonals[plane] = cursor.byte()? as i8;
+                for pair in coded_pairs(t) {
+                    weights.diagonals[pair] = cursor.byte()? as i8;
                 }
             }
         }
@@ -85,7 +85,7 @@ impl Interpolation {
             for t in ORDER {
                 let weights = self.phases[t - 1];
                 out.push(weights.sharpness as u8);
-                out.extend(coded_planes(t).map(|plane| weights.diagonals[plane] as u8));
+                out.extend(coded_pairs(t).map(|pair| weights.diagonals[pair] as u8));
             }
         }
     }
@@ -93,16 +93,6 @@ impl Interpolation {
     /// Whether phases have weights of their own.
     pub(crate) fn has_phase_weights(self) -> bool {
         self.bits & HAS_PHASE_WEIGHTS != 0
-    }
-
-    /// The number of bytes that `write` appends.
-    pub(crate) fn bytes(self) -> usize {
-        let weights = ORDER.map(|t| 1 + coded_planes(t).count());
-        2 + if self.has_phase_weights() {
-            weights.iter().sum()
-        } else {
-            0
-        }
     }
 
     /// Gives each phase weights of its own, instead of the sharpness of dimensions.
@@ -113,18 +103,10 @@ impl Interpolation {
         }
     }
 
-    /// The same dimensions, with the default sharpness instead of weights of phases.
-    pub(crate) fn without_phase_weights(self) -> Self {
-        Self {
-            bits: self.bits & !HAS_PHASE_WEIGHTS,
-            ..Self::default()
-        }
-    }
-
-    /// The planes on whose diagonals phase `t` has points that are coded before it, and the weights of their means.
+    /// The pairs of dimensions on whose diagonals phase `t` has points that are coded before it, and the weights of their means.
     pub(crate) fn diagonals(self, t: usize) -> impl Iterator<Item = ([usize; 2], f64)> {
         let weights = self.phases[t - 1].diagonals;
-        coded_planes(t).map(move |plane| (PLANES[plane], f64::from(weights[plane]) / 32.0))
+        coded_pairs(t).map(move |pair| (DIMENSION_PAIRS[pair], f64::from(weights[pair]) / 32.0))
     }
 
     /// The number of values of sharpness.
@@ -132,6 +114,7 @@ impl Interpolation {
 
     /// Replaces the sharpness along dimension `d`.
     pub(crate) fn with_sharpness(self, d: usize, index: u16) -> Self {
+        debug_assert!(!self.has_phase_weights());
         Self {
             bits: self.bits & !(3 << (2 * d)) | (index & 3) << (2 * d),
             ..self
@@ -171,8 +154,8 @@ impl Interpolation {
     /// Only the ignored dimensions.
     pub(crate) fn ignored_only(self) -> Self {
         Self {
-            bits: self.bits & !SHARPNESS_BITS,
-            ..self
+            bits: self.bits & !(SHARPNESS_BITS | HAS_PHASE_WEIGHTS),
+            ..Self::default()
         }
     }
 
@@ -204,14 +187,16 @@ fn odd_dimensions(t: usize) -> impl Iterator<Item = usize> {
     (0..3).filter(move |d| t >> d & 1 == 1)
 }
 
-/// The planes on whose diagonals the nearest points of phase `t` are coded before it.
-pub(crate) fn coded_planes(t: usize) -> impl Iterator<Item = usize> {
-    let is_before = move |plane: &usize| {
-        let source = t ^ PLANES[*plane].iter().fold(0, |bits, d| bits | 1 << d);
+/// The pairs of dimensions on whose diagonals the nearest points of phase `t` are coded before it.
+pub(crate) fn coded_pairs(t: usize) -> impl Iterator<Item = usize> {
+    let is_before = move |pair: &usize| {
+        let source = t ^ DIMENSION_PAIRS[*pair]
+            .iter()
+            .fold(0, |bits, d| bits | 1 << d);
         let place = |t| ORDER.iter().position(|other| *other == t);
         source == 0 || place(source) < place(t)
     };
-    (0..PLANES.len()).filter(is_before)
+    (0..DIMENSION_PAIRS.len()).filter(is_before)
 }
 
 #[cfg(test)]
@@ -235,8 +220,8 @@ impl Interpolation {
                 sharpness: (7 * t as i16 * number as i16 % 17 - 8) as i8,
                 ..PhaseWeights::default()
             };
-            for plane in coded_planes(t) {
-                weights.diagonals[plane] = (3 * (t + plane) as i16 * number as i16 % 41 - 20) as i8;
+            for pair in coded_pairs(t) {
+                weights.diagonals[pair] = (3 * (t + pair) as i16 * number as i16 % 41 - 20) as i8;
             }
             weights
         })

@@ -3,7 +3,7 @@
 //! Encoder and decoder use the same traversal. For each row, it computes predictions and contexts from values that both know.
 //! A [`RowCoder`] encodes or decodes the residuals, and returns the values.
 
-use crate::domain::bitmap::Bitmap;
+use crate::domain::bitmap::{Bitmap, first_bits};
 use crate::domain::lattice::{self, ORDER, Phases};
 use crate::element::Element;
 use crate::entropy::CONTEXTS;
@@ -263,13 +263,5 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
 fn grow<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) {
     if buffer.len() < length {
         buffer.resize(length, T::default());
-    }
-}
-
-/// The bits of a word that belong to the first `n` points of a row.
-fn first_bits(n: usize, word: usize) -> u64 {
-    match n.saturating_sub(64 * word) {
-        0 => 0,
-        n => u64::MAX >> (64 - n.min(64)),
     }
 }

@@ -4,7 +4,7 @@ use crate::domain::lattice::ORDER;
 use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
 use crate::entropy::tables::log2;
-use crate::predict::interpolation::{Interpolation, PLANES, PhaseWeights, coded_planes};
+use crate::predict::interpolation::{DIMENSION_PAIRS, Interpolation, PhaseWeights, coded_pairs};
 use crate::quantize::float_order::difference;
 use crate::stream::params::LEVELS;
 use crate::stream::weight_fit::{self, FitPoint};
@@ -23,9 +23,6 @@ const MIN_POINTS: usize = 64;
 const ACCEPTED_GAIN: f64 = 0.05;
 /// Other interpolations than the default must save this many bits a point to be tried.
 const MIN_GAIN: f64 = 0.01;
-/// The variance of quantization errors, in squared steps. They are smaller than uniform ones, because coarse levels have
-/// tighter bounds, and because points that are predicted well have small errors.
-const ERROR_VARIANCE: f64 = 0.3 / 12.0;
 /// The squared error of an interpolation between values with quantization errors, in squared steps.
 const NOISE: f64 = 0.64 / 12.0;
 
@@ -73,8 +70,14 @@ pub(crate) fn propose<T: Element>(
             }
         }
         if fits_weights {
-            let fitted = proposals.fitted.get_or_insert_default();
-            fitted[level] = proposals.candidate[level].with_phase_weights(|t| weights[t]);
+            let candidate = proposals.candidate[level];
+            // A level with too few points for a fit needs no weights.
+            let is_fitted = weights != [PhaseWeights::CUBIC; 8];
+            proposals.fitted.get_or_insert_default()[level] = if is_fitted {
+                candidate.with_phase_weights(|t| weights[t])
+            } else {
+                candidate
+            };
         }
     }
     proposals
@@ -97,13 +100,18 @@ fn cheapest<O: Copy>(
     best.0
 }
 
-/// A point of a phase, its neighbours at -3, -1, +1 and +3 along the odd dimensions, and the means of its nearest points on
-/// the diagonals of each plane; NaN if any is absent.
-type Point<T> = (T, [[f64; 4]; 3], [f64; 3]);
+/// A point of a phase.
+struct SamplePoint<T> {
+    value: T,
+    /// Its neighbours at -3, -1, +1 and +3 along the odd dimensions.
+    neighbours: [[f64; 4]; 3],
+    /// The means of its nearest points on the diagonals of each pair of dimensions; NaN if any is absent.
+    diagonal_means: [f64; 3],
+}
 
 /// Points of a phase of a level.
 struct Points<T> {
-    points: Vec<Point<T>>,
+    points: Vec<SamplePoint<T>>,
     /// The inverse of the step; infinity for lossless.
     inverse: f64,
     /// The number of lowest bits that are 0 in all points.
@@ -113,7 +121,7 @@ struct Points<T> {
 impl<T: Element> Points<T> {
     fn new(regions: &[RegionBuffer<'_, T>], level: usize, t: usize, bound: f64) -> Self {
         let all: usize = regions.iter().map(|region| region.values.len()).sum();
-        let mut points: Vec<Point<T>> = Vec::with_capacity(MAX_POINTS);
+        let mut points: Vec<SamplePoint<T>> = Vec::with_capacity(MAX_POINTS);
         let (mut first, mut before) = (0, 0);
         for region in regions {
             before += region.values.len();
@@ -125,7 +133,9 @@ impl<T: Element> Points<T> {
         if points.len() < MIN_POINTS {
             points.clear();
         }
-        let bits = points.iter().fold(0, |bits, (x, ..)| bits | x.to_word());
+        let bits = points
+            .iter()
+            .fold(0, |bits, point| bits | point.value.to_word());
         Self {
             points,
             inverse: 0.5 / bound,
@@ -138,18 +148,18 @@ impl<T: Element> Points<T> {
         let dimensions = || (0..3).filter(|d| used >> d & 1 == 1);
         let part = 1.0 / f64::from(used.count_ones());
         let least = 0.25 + NOISE * part;
-        let bits = self.points.iter().map(|(x, neighbours, _)| {
+        let bits = self.points.iter().map(|point| {
             let values = dimensions().map(|d| {
                 let (near, far) = interpolation.weights(t, d);
-                let v = neighbours[d];
+                let v = point.neighbours[d];
                 (v[1] + v[2]) * near + (v[0] + v[3]) * far
             });
             let prediction = values.sum::<f64>() * part;
             if self.inverse.is_infinite() {
-                let folded = difference(*x, T::from_f64(prediction), self.shift);
+                let folded = difference(point.value, T::from_f64(prediction), self.shift);
                 return log2(folded as f64 + 1.0);
             }
-            let residual = (x.to_f64() - prediction) * self.inverse;
+            let residual = (point.value.to_f64() - prediction) * self.inverse;
             0.5 * log2((residual * residual + least).min(f64::MAX))
         });
         bits.sum::<f64>() / self.points.len().max(1) as f64
@@ -158,42 +168,35 @@ impl<T: Element> Points<T> {
     /// Weights of phase `t`, which is interpolated along the dimensions of `interpolation`.
     fn fitted_weights(&self, t: usize, interpolation: Interpolation) -> PhaseWeights {
         let used = interpolation.dimensions(t);
-        let has_diagonals = |point: &Point<T>, plane: usize| point.2[plane].is_finite();
-        let with_diagonals = |plane: &usize| {
-            let points = self.points.iter();
-            2 * points.filter(|point| has_diagonals(point, *plane)).count() > self.points.len()
+        let has_diagonals = |pair: &usize| {
+            let is_finite = |point: &&SamplePoint<T>| point.diagonal_means[*pair].is_finite();
+            2 * self.points.iter().filter(is_finite).count() > self.points.len()
         };
-        let planes: Vec<usize> = coded_planes(t).filter(with_diagonals).collect();
+        let pairs: Vec<usize> = coded_pairs(t).filter(has_diagonals).collect();
         let part = 0.5 / f64::from(used.count_ones());
-        let points = self.points.iter().map(|(x, neighbours, diagonals)| {
+        let points = self.points.iter().map(|point| {
             let (mut near, mut far) = (0.0, 0.0);
             for d in (0..3).filter(|d| used >> d & 1 == 1) {
-                let v = neighbours[d];
+                let v = point.neighbours[d];
                 near += part * (v[1] + v[2]);
                 far += part * (v[0] + v[3]);
             }
-            let mut means = [0.0; 3];
-            for plane in &planes {
-                means[*plane] = diagonals[*plane] - near;
+            let mut diagonals = [0.0; 3];
+            for pair in &pairs {
+                diagonals[*pair] = point.diagonal_means[*pair] - near;
             }
             FitPoint {
                 far: near - far,
-                diagonals: means,
-                value: x.to_f64() - near,
+                diagonals,
+                value: point.value.to_f64() - near,
             }
         });
-        let is_complete = |point: &FitPoint| point.diagonals.iter().all(|x| x.is_finite());
-        let points: Vec<FitPoint> = points.filter(is_complete).collect();
+        let points: Vec<FitPoint> = points.filter(FitPoint::is_finite).collect();
         if points.len() < MIN_POINTS {
             return PhaseWeights::CUBIC;
         }
         let step = 1.0 / self.inverse;
-        weight_fit::fit(
-            &points,
-            used.count_ones(),
-            &planes,
-            ERROR_VARIANCE * step * step,
-        )
+        weight_fit::fit(&points, used.count_ones(), &pairs, step)
     }
 }
 
@@ -237,7 +240,7 @@ fn neighbours<T: Element>(
     level: usize,
     t: usize,
     at: [usize; 3],
-) -> Option<Point<T>> {
+) -> Option<SamplePoint<T>> {
     let value = |at: [usize; 3]| {
         let [z, y, x] = at.map(|k| k << level);
         let shape = region.shape;
@@ -257,16 +260,20 @@ fn neighbours<T: Element>(
             *to = value(neighbour)?.to_f64();
         }
     }
-    let mut means = [0.0; 3];
-    for plane in coded_planes(t) {
-        let [a, b] = PLANES[plane];
+    let mut diagonal_means = [0.0; 3];
+    for pair in coded_pairs(t) {
+        let [a, b] = DIMENSION_PAIRS[pair];
         for [i, j] in [[-1, -1], [-1, 1], [1, -1], [1, 1]] {
             let mut point = at;
-            // Indices below 0 wrap around, and are not in the region.
+            // An index below 0 becomes one outside of the region.
             point[a] = at[a].checked_add_signed(i).unwrap_or(usize::MAX >> level);
             point[b] = at[b].checked_add_signed(j).unwrap_or(usize::MAX >> level);
-            means[plane] += value(point).map_or(f64::NAN, |x| 0.25 * x.to_f64());
+            diagonal_means[pair] += value(point).map_or(f64::NAN, |x| 0.25 * x.to_f64());
         }
     }
-    Some((value(at)?, all, means))
+    Some(SamplePoint {
+        value: value(at)?,
+        neighbours: all,
+        diagonal_means,
+    })
 }

@@ -179,9 +179,13 @@ impl EncoderParams {
     pub(crate) fn with_contexts(self, contexts: Contexts) -> Self {
         let mut changed = Self { contexts, ..self };
         if contexts == Contexts::Level {
-            changed.interpolations = self
-                .interpolations
-                .map(Interpolation::without_phase_weights);
+            changed.interpolations = self.interpolations.map(|level| {
+                if level.has_phase_weights() {
+                    level.ignored_only()
+                } else {
+                    level
+                }
+            });
         }
         changed
     }

@@ -20,7 +20,7 @@ const MAX_CELL_SAMPLE: usize = 1 << 13;
 /// Maximum number of values to compare wavelets with interpolation.
 const MAX_WAVELET_SAMPLE: usize = 1 << 18;
 
-/// Maximum size of a stream with weights of phases, relative to that without, which takes less time.
+/// Maximum ratio of the estimated size with weights of phases to that without, which decodes faster.
 const MAX_FITTED_SIZE: f64 = 0.995;
 
 /// As [`crate::tune`], for coded values within an absolute bound.
@@ -439,9 +439,8 @@ fn choose<T: Element>(
     }
     if let Some(fitted) = proposals.fitted {
         let params = params.with_interpolations(fitted);
-        let weights: usize = fitted.map(Interpolation::bytes).iter().sum();
-        let bits = bits(params) + 8.0 * weights as f64;
-        if bits < MAX_FITTED_SIZE * least {
+        let bits = bits(params);
+        if bits + option_bits(params) < MAX_FITTED_SIZE * (least + option_bits(best)) {
             (best, least) = (params, bits);
         }
     }
@@ -461,6 +460,13 @@ fn choose<T: Element>(
         }
     }
     best
+}
+
+/// The bits of the level options.
+fn option_bits(params: EncoderParams) -> f64 {
+    let mut options = Vec::new();
+    params.write(None, &mut options);
+    8.0 * options.len() as f64
 }
 
 #[cfg(test)]
@@ -511,7 +517,7 @@ mod tests {
         for (number, [z, y, x]) in origins.iter().enumerate() {
             for i in 0..side * side * side {
                 let [z, y, x] = [z + i / side / side, y + i / side % side, x + i % side];
-                // Two blocks, with more values than a sample once had, are constant along z, all others along x.
+                // Two blocks, of 8,192 values, are constant along z, all others along x.
                 let rough = 8.0 * noise(x, y);
                 values.push(if number < 2 { rough } else { noise(z, y) });
             }
