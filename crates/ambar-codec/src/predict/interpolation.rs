@@ -63,7 +63,7 @@ impl Interpolation {
         if !has_dimensions || read.has_phase_weights() && !is_allowed {
             return Err(corrupt!(
                 "invalid interpolation of a level: {bits:#06x}; expected at least one used dimension for each phase, and bit 15 \
-                 only with contexts by row or pair and the bits 0 to 5 equal to 0"
+                 only with contexts by row or plane and the bits 0 to 5 equal to 0"
             ));
         }
         if read.has_phase_weights() {
@@ -141,14 +141,6 @@ impl Interpolation {
     /// Replaces the sharpness along all dimensions by linear interpolation.
     pub(crate) fn linear(self) -> Self {
         (0..3).fold(self, |linear, d| linear.with_sharpness(d, 1))
-    }
-
-    /// Only the sharpness.
-    pub(crate) fn sharpness_only(self) -> Self {
-        Self {
-            bits: self.bits & SHARPNESS_BITS,
-            ..Self::default()
-        }
     }
 
     /// Only the ignored dimensions.
@@ -249,11 +241,13 @@ mod tests {
             let expected = [6, 8, 10].iter().all(|b| bits >> b & 3 != 3) && bits >> 12 & 7 != 7;
             assert_eq!(read.is_ok(), expected, "{bits:#x}");
             if let Ok(read) = read {
-                let copy = IGNORED_BITS
-                    .iter()
-                    .fold(read.sharpness_only(), |copy, (t, _)| {
-                        copy.with_dimensions(*t, read.dimensions(*t))
-                    });
+                let sharpness = Interpolation {
+                    bits: bits & SHARPNESS_BITS,
+                    ..read
+                };
+                let copy = IGNORED_BITS.iter().fold(sharpness, |copy, (t, _)| {
+                    copy.with_dimensions(*t, read.dimensions(*t))
+                });
                 assert_eq!(copy, read);
             }
         }

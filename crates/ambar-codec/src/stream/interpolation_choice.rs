@@ -33,8 +33,8 @@ pub(crate) struct Proposals {
     pub accepted: Interpolations,
     /// Interpolations to try on the sample.
     pub candidate: Interpolations,
-    /// As `candidate`, with weights of each phase.
-    pub fitted: Option<Interpolations>,
+    /// As `candidate`, with weights of each phase of levels that have enough points for a fit.
+    pub fitted: Interpolations,
 }
 
 /// Proposes interpolations for regions within an absolute bound, 0 for lossless; with weights of each phase if `fits_weights`.
@@ -69,16 +69,12 @@ pub(crate) fn propose<T: Element>(
                 weights[t] = points.fitted_weights(t, proposals.candidate[level]);
             }
         }
-        if fits_weights {
-            let candidate = proposals.candidate[level];
-            // A level with too few points for a fit needs no weights.
-            let is_fitted = weights != [PhaseWeights::CUBIC; 8];
-            proposals.fitted.get_or_insert_default()[level] = if is_fitted {
-                candidate.with_phase_weights(|t| weights[t])
-            } else {
-                candidate
-            };
-        }
+        let candidate = proposals.candidate[level];
+        proposals.fitted[level] = if weights == [PhaseWeights::CUBIC; 8] {
+            candidate
+        } else {
+            candidate.with_phase_weights(|t| weights[t])
+        };
     }
     proposals
 }

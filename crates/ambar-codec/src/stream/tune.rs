@@ -4,7 +4,6 @@ use crate::domain::blocks;
 use crate::domain::regions::{self, Layout, RegionBuffer, volume};
 use crate::element::Element;
 use crate::error::Result;
-use crate::predict::interpolation::Interpolation;
 use crate::quantize::float_order::difference;
 use crate::stream::encode::{EncoderInput, Workspace, encode_coded_values, estimate_bits};
 use crate::stream::header::Contexts;
@@ -395,7 +394,7 @@ fn copy_tile<T: Element>(
 }
 
 /// The parameters that give the smallest stream for values of which the sample is one part in `scale`: `params` with a level
-/// scaling and with proposed interpolations, or parts of these.
+/// scaling and with proposed interpolations.
 fn choose<T: Element>(
     sample: &EncoderInput<'_, T>,
     bound: f64,
@@ -421,24 +420,15 @@ fn choose<T: Element>(
             (interpolations, best, least) = (linear, params, bits);
         }
     }
-    let mut tried = vec![proposals.accepted, interpolations];
-    for interpolations in [
-        proposals.candidate,
-        proposals.candidate.map(Interpolation::sharpness_only),
-        proposals.candidate.map(Interpolation::ignored_only),
-    ] {
-        if tried.contains(&interpolations) {
-            continue;
-        }
-        tried.push(interpolations);
-        let params = params.with_interpolations(interpolations);
+    if ![proposals.accepted, interpolations].contains(&proposals.candidate) {
+        let params = params.with_interpolations(proposals.candidate);
         let bits = bits(params);
         if bits < least {
             (best, least) = (params, bits);
         }
     }
-    if let Some(fitted) = proposals.fitted {
-        let params = params.with_interpolations(fitted);
+    if proposals.fitted != proposals.candidate {
+        let params = params.with_interpolations(proposals.fitted);
         let bits = bits(params);
         if bits + option_bits(params) < MAX_FITTED_SIZE * (least + option_bits(best)) {
             (best, least) = (params, bits);
