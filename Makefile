@@ -63,8 +63,8 @@ lint: lint-rust lint-python
 # With other variables than those of maturin, cargo would build pyo3 and the extension again for each of the two.
 lint-rust: build
 	cargo fmt --all --check
-	set -- $${CARGO_TARGET_DIR:-$(CURDIR)/target}/maturin/pyo3-config-*.txt; \
-		export PYO3_CONFIG_FILE=$$1 PYO3_BUILD_EXTENSION_MODULE=1; \
+	set -- "$${CARGO_TARGET_DIR:-$(CURDIR)/target}"/maturin/pyo3-config-*.txt; \
+		export PYO3_CONFIG_FILE="$$1" PYO3_BUILD_EXTENSION_MODULE=1; \
 		cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
 lint-python: build
