@@ -279,6 +279,23 @@ def test_plotfiles_of_another_domain_are_not_added_to_a_series(tmp_path: Path) -
     assert ambar.open_series(target).outputs == [0, 40]
 
 
+def test_bounds_of_levels_that_a_run_reaches_later(tmp_path: Path) -> None:
+    fields = {"density": wave(0.0)}
+    for step, boxes in ((0, BOXES[:1]), (10, BOXES)):
+        write_plotfile(tmp_path / f"plt{step:05}", boxes, fields, domain=DOMAIN, step=step)
+    bounds = {"density": 1e-2, "density@1:": 1e-4}
+    target = tmp_path / "run.ambar"
+    ambar.convert(tmp_path, target, error_bound=bounds)
+    later = ambar.open_series(target)[10].amr
+    exact = ambar.open_snapshot(tmp_path / "plt00010").amr
+    for level, bound in ((0, 1e-2), (1, 1e-4)):
+        parts = (amr.read("density", levels=(level, level)) for amr in (later, exact))
+        found, expected = (part["density"] for part in parts)
+        assert 0.1 * bound < np.abs(found - expected).max() <= bound
+    with pytest.raises(KeyError, match="such a level does not exist; levels: 0 to 0"):
+        ambar.convert(tmp_path / "plt00000", tmp_path / "one.ambar", error_bound={"density@1": 1})
+
+
 def test_domains_of_plotfiles_in_hdf5_are_compared(tmp_path: Path) -> None:
     for number in (0, 10):
         path = tmp_path / f"plt{number:05}.h5"

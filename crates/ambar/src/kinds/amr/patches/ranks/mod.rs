@@ -362,7 +362,7 @@ fn plan(
     let nest = Arc::new(Nest::new(hierarchy.clone())?);
     let finest = nest.levels().saturating_sub(1) as u64;
     let compression = &options.compression;
-    compression.check_parts_of_run(nest.ndim(), finest)?;
+    compression.check_parts(nest.ndim(), Some([0, finest]))?;
     let (names, dtypes): (Vec<String>, Vec<DataType>) = fields.iter().cloned().unzip();
     let fields = named_fields(&nest, &names, &dtypes, &options.compression)?;
     let decided = fields
