@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import ambar
 from tests.helpers.pages import blocks, read_page, run_blocks
-from tests.helpers.paths import RAMSES, ROOT
+from tests.helpers.paths import RAMSES, ROOT, outside_data
+from tests.helpers.sample_outputs import amrex_sample
 
 pytest.importorskip("matplotlib")
 sys.path.insert(0, str(ROOT / "examples"))
@@ -31,6 +35,34 @@ def test_the_page_on_profiles_runs_as_written(
     assert small <= balanced < fast
     values = [ambar.open_snapshot(f"{name}.ambar").amr.sum("mass") for name, _, _ in printed]
     assert len(set(values)) == 1
+
+
+def test_arrays_in_standard_codecs_are_as_many_as_the_page_says(tmp_path: Path) -> None:
+    output = outside_data() / "ramses" / "bench48" / "output_00002"
+    if not output.exists():
+        pytest.skip("no sample bench48: set AMBAR_TEST_DATA")
+    found = []
+    for profile in ("fast", "balanced"):
+        for source in (output, amrex_sample("nyx64_plt00040")):
+            target = tmp_path / f"{profile}_{source.name}.ambar"
+            ambar.convert(source, target, profile=profile, fsync=False)
+            codecs = codecs_of_arrays(target)
+            plain = [names for names in codecs if not re.search("ambar|pcodec", names)]
+            found.append((len(plain), len(codecs)))
+    page = " ".join(read_page("docs/howto/profiles").split())
+    (ramses, of_ramses), (plotfile, of_plotfile), *balanced = found
+    assert plotfile == of_plotfile
+    assert (
+        f"reads {ramses} of {of_ramses} arrays of the RAMSES output and all {plotfile} of" in page
+    )
+    assert f"in `fast`, but {balanced[0][0]} and {balanced[1][0]} in `balanced`" in page
+
+
+def codecs_of_arrays(path: Path) -> list[str]:
+    """Return the codecs of each array of a store as JSON, as a reader of ZIP files finds them."""
+    with zipfile.ZipFile(path) as file:
+        documents = [json.loads(file.read(name)) for name in file.namelist() if "zarr.json" in name]
+    return [json.dumps(one["codecs"]) for one in documents if one["node_type"] == "array"]
 
 
 def test_the_table_of_derived_quantities_is_that_of_the_script() -> None:
