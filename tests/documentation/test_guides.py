@@ -10,9 +10,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ambar
+import ambar.codecs
 from tests.helpers.pages import blocks, read_page, run_blocks
 from tests.helpers.paths import RAMSES, ROOT, outside_data
 from tests.helpers.sample_outputs import amrex_sample
@@ -101,6 +103,58 @@ def test_the_page_on_reading_without_ambar_runs_as_written(
     assert found["group"].attrs["ambar"]["info"]["boxlen"] == 1
     amr = ambar.open_snapshot("run.ambar").amr
     assert found["group"]["amr/density"].shape == (len(amr),)
+
+
+def test_the_page_on_the_codec_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numcodecs")
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    page = read_page("docs/howto/codec")
+    found = run_blocks(page)
+    values, extent = found["values"], found["extent"]
+    for name in ("decoded", "restored"):
+        assert (abs(found[name] - values) <= 1e-3 * abs(values)).all()
+    assert np.array_equal(found["flat"], found["restored"].ravel())
+    of_range, decibel = (
+        ambar.codecs.decode(found[name], values.dtype, values.shape) - values
+        for name in ("of_range", "decibel")
+    )
+    assert abs(of_range).max() <= 1e-3 * extent
+    assert np.sqrt(np.square(decibel).mean()) <= 1e-4 * extent
+    stored = zarr.open_array("fields.zarr", path="rho", mode="r")
+    assert abs(stored[:] - values).max() <= 1e-3
+    assert [type(codec).__name__ for codec in stored.metadata.codecs] == ["AmbarCodec"]
+
+
+@pytest.mark.parametrize("bound", ["1e-3 of range", "80 dB"])
+def test_the_codec_alone_refuses_bounds_that_need_the_range(bound: str) -> None:
+    with pytest.raises(ambar.InvalidError, match="value range of the whole array"):
+        ambar.codecs.encode(np.arange(8.0), bound)
+
+
+def test_the_table_of_inputs_of_the_codec_holds() -> None:
+    numcodecs_api = pytest.importorskip("ambar.codecs.numcodecs_api")
+    codec = numcodecs_api.AmbarCodec(0)
+    values = np.random.default_rng(1).normal(size=(4, 5, 6))
+    big = values.astype(">f8")
+    decoded = ambar.codecs.decode(ambar.codecs.encode(big, 0), big.dtype, big.shape)
+    assert decoded.dtype == big.dtype
+    assert np.array_equal(decoded, values)
+    with pytest.raises(ambar.InvalidError, match="byte order"):
+        codec.encode(big)
+    fortran = np.asfortranarray(values)
+    stream = ambar.codecs.encode(fortran, 0)
+    assert np.array_equal(ambar.codecs.decode(stream, values.dtype, values.shape), values)
+    assert np.array_equal(codec.decode(codec.encode(fortran)), values.ravel("F"))
+    assert np.array_equal(codec.decode(codec.encode(fortran), np.empty_like(fortran)), values)
+    masked = np.ma.masked_greater(values, 0)
+    stream = ambar.codecs.encode(masked, 0)
+    assert np.array_equal(ambar.codecs.decode(stream, values.dtype, values.shape), values)
+    stream = ambar.codecs.encode(masked.filled(np.nan), 0)
+    kept = np.ma.masked_invalid(ambar.codecs.decode(stream, values.dtype, values.shape))
+    assert np.array_equal(kept.mask, masked.mask)
 
 
 def test_the_section_on_ragged_collections_runs_as_written(
