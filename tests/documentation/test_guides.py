@@ -15,6 +15,7 @@ import pytest
 
 import ambar
 import ambar.codecs
+import ambar.samples
 from tests.helpers.pages import blocks, read_page, run_blocks
 from tests.helpers.paths import RAMSES, ROOT, outside_data
 from tests.helpers.sample_outputs import amrex_sample
@@ -99,10 +100,39 @@ def test_the_page_on_reading_without_ambar_runs_as_written(
     pytest.importorskip("zarr")
     ambar.convert(RAMSES / "gravpart_small" / "output_00002", tmp_path / "run.ambar")
     monkeypatch.chdir(tmp_path)
-    found = run_blocks(read_page("docs/howto/without-ambar"))
+    page = read_page("docs/howto/without-ambar").partition("## Positions of cells")[0]
+    found = run_blocks(page)
     assert found["group"].attrs["ambar"]["info"]["boxlen"] == 1
     amr = ambar.open_snapshot("run.ambar").amr
     assert found["group"]["amr/density"].shape == (len(amr),)
+
+
+@pytest.mark.parametrize("source", ["amrex", "nyx64_plt00040", "advection_plt00006"])
+def test_cells_of_plotfiles_are_read_without_ambar(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    plotfile = ambar.samples.copy("amrex", tmp_path) if source == "amrex" else amrex_sample(source)
+    field = {"amrex": "rho", "nyx64_plt00040": "Temp", "advection_plt00006": "phi"}[source]
+    ambar.convert(plotfile, "plt.ambar", components=["cells"], profile="fast", fsync=False)
+    section = read_page("docs/howto/without-ambar").partition("## Positions of cells")[2]
+    found = run_blocks(section.replace('node["rho"]', f'node["{field}"]'))
+    cells = ambar.open_snapshot(plotfile).amr.read(["x", "y", "z", field])
+    expected = np.stack([cells[name] for name in ("x", "y", "z", field)], axis=1)
+    values = np.concatenate(found["values"])
+    result = np.column_stack([np.concatenate(found["positions"]), values])
+    assert result.shape == expected.shape
+    order, expected_order = (
+        np.lexsort(np.round(one[:, :3].T / span(one), 9)) for one in (result, expected)
+    )
+    np.testing.assert_allclose(result[order], expected[expected_order], rtol=1e-12)
+
+
+def span(cells: np.ndarray) -> np.ndarray:
+    """Return the sides of the box around the centres of cells."""
+    sides: np.ndarray = np.ptp(cells[:, :3], axis=0)[:, None]
+    return sides
 
 
 def test_the_page_on_the_codec_runs_as_written(
