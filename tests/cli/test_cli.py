@@ -454,6 +454,16 @@ def test_pictures_without_values_are_not_written(
     assert list(tmp_path.glob("empty*")) == []
 
 
+def test_help_lists_components_on_narrow_terminals(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(capsys, "convert", "--help")
+    for name in ("gravity", "particles,", "sinks", "clumps", "dark_matter", "stars"):
+        assert name in out.partition("--components  ")[2].partition("--fields")[0]
+
+
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
