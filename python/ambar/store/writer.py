@@ -255,7 +255,7 @@ class Writer(CommitContext):
         ----------
         path : str
             The path of the array; missing groups are created. An array of the same path is
-            replaced.
+            replaced, also one that this writer created; ``path in writer`` tests for it.
         data : array_like, optional
             Values of any shape, also 0-dimensional or empty: numbers, bools, complex numbers,
             datetimes, durations, strings or bytes. They determine `shape` and `dtype`.
