@@ -22,7 +22,7 @@ from ambar.cli import app, main
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
-from tests.helpers.sample_outputs import CASES, output
+from tests.helpers.sample_outputs import CASES, amrex_sample, output
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "--levels", "4:7", "--max-level", 7, "--no-fsync", "-t", 1,
     )  # fmt: skip
     assert code == 0
-    assert "smaller" in out
+    assert "(a part of the source)" in out
     assert ambar.open_snapshot(target).amr.fields == ["density", "pressure"]
     code, _, err = run(capsys, "convert", output("sedov"), target)
     assert code == 4
@@ -45,6 +45,33 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "convert", output("sedov"), target, "--overwrite", "--json")
     assert code == 0
     assert json.loads(out)["stored_bytes"] == target.stat().st_size
+
+
+@pytest.mark.parametrize("option", ["--components", "--fields"])
+@pytest.mark.parametrize("code", ["ramses", "amrex"])
+def test_a_part_has_no_ratio_to_the_whole_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, option: str
+) -> None:
+    source, target = output("gravpart"), tmp_path / "part.ambar"
+    part, name = {"--components": "hydro", "--fields": "density"}[option], "run.ambar"
+    if code == "amrex":
+        source, part = amrex_sample("advection_plt00006"), part.replace("hydro", "cells")
+        part = part.replace("density", "phi")
+    _, out, _ = run(capsys, "convert", source, target, option, part)
+    assert "(a part of the source)" in out
+    _, out, _ = run(capsys, "info", target)
+    assert "a part of its source of" in out
+    assert "smaller" not in out
+    _, out, _ = run(capsys, "convert", source, target, option, part, "--overwrite", "--json")
+    report = json.loads(out)
+    assert (report["is_part"], report["ratio"]) == (True, None)
+    # A part of a store, and all of the source.
+    _, out, _ = run(capsys, "convert", target, tmp_path / "copy.ambar", option, part)
+    assert "(a part of the source)" in out
+    _, out, _ = run(capsys, "convert", source, tmp_path / name)
+    assert "smaller)" in out
+    _, out, _ = run(capsys, "info", tmp_path / name)
+    assert "smaller than its source" in out
 
 
 def test_convert_lists_what_it_skips(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -425,6 +452,16 @@ def test_pictures_without_values_are_not_written(
         assert (code, error.count("\n")) == (2, 1)
         assert "found none under the condition 'rho < -1'" in error
     assert list(tmp_path.glob("empty*")) == []
+
+
+def test_help_lists_components_on_narrow_terminals(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(capsys, "convert", "--help")
+    for name in ("gravity", "particles,", "sinks", "clumps", "dark_matter", "stars"):
+        assert name in out.partition("--components  ")[2].partition("--fields")[0]
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from functools import partial
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,10 +54,28 @@ def test_invalid_bounds_and_types_are_refused() -> None:
     for bound in (-1.0, float("nan"), float("inf"), "1e-3 of range", None, True):
         with pytest.raises(ValueError, match="error.bound"):
             AmbarCodec(error_bound=bound)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="error.bound"):
+            encode(np.arange(3.0), bound)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="int32"):
         encode(np.arange(3, dtype="i4"), 0.0)
     with pytest.raises(ValueError, match="no level"):
         AmbarCodec.from_dict({"name": "ambar", "configuration": {"error_bound": 1, "level": 3}})
+
+
+def test_numbers_arrays_and_dtypes_of_any_type_are_accepted() -> None:
+    from ambar.codecs.numcodecs_api import AmbarCodec
+
+    values = [0.0, 0.5, 1.0]
+    bounds: list[Any] = [np.float32(0.25), np.int64(1), Fraction(1, 4)]
+    for bound in bounds:
+        assert AmbarCodec(bound).error_bound == float(bound)
+        assert encode(values, bound) == encode(np.array(values), float(bound))
+    for dtype in ("f8", float, ">f8", np.dtype("f8")):
+        found = decode(encode(values, 0), dtype, (3,))
+        assert found.tolist() == values
+        assert found.dtype == dtype
+    with pytest.raises(ValueError, match="holds float32 and float64, not int32"):
+        decode(encode(values, 0), "i4", (3,))
 
 
 def test_damaged_streams_and_other_shapes_are_errors() -> None:

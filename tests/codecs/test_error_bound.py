@@ -83,6 +83,31 @@ def test_any_array_takes_a_bound(tmp_path: Path) -> None:
     assert 0 < off(values, store["y"][...]) <= 0.01
 
 
+@pytest.mark.parametrize("bound", ["1e-3 of range", "60 dB", "1e-3 relative", 1e-3])
+@pytest.mark.parametrize(
+    "values", [np.array([1j, 2]), np.array([True, False]), np.array(["a", "b"])], ids=str
+)
+def test_only_floats_take_a_bound(tmp_path: Path, values: Any, bound: Any) -> None:
+    path, message = tmp_path / "x.ambar", "bounds apply to float32 and float64 values, not to"
+    with ambar.create(path) as writer, pytest.raises(ValueError, match=f"a: error {message}"):
+        writer.create_array("a", values, error_bound=bound)
+    with ambar.create(path, "w") as writer:
+        writer.create_array("a", values, error_bound="lossless")
+        writer.create_array("b", np.sin(np.arange(100.0)))
+    with pytest.raises(ValueError, match=message):
+        ambar.convert(path, tmp_path / "y.ambar", error_bound={"a": bound})
+    # A pattern applies to the floats.
+    ambar.convert(path, tmp_path / "y.ambar", error_bound={"*": bound})
+    copy = ambar.open_store(tmp_path / "y.ambar")
+    assert copy["a"].error_bound is None
+    assert copy["b"].error_bound
+    xr = pytest.importorskip("xarray")
+    data = xr.Dataset({"a": ("x", values)})
+    for dataset in (data, data.chunk(x=1)):
+        with pytest.raises(ValueError, match=message):
+            dataset.ambar.write(tmp_path / "z.ambar", encoding={"a": {"error_bound": bound}})
+
+
 @pytest.mark.parametrize(
     "bound", ["", "1e-3 of", "-1", float("nan"), True, {"density": "x"}, {"nothing": 1.0}]
 )

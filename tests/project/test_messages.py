@@ -7,6 +7,7 @@ import io
 import pickle
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,19 @@ def test_an_empty_file(tmp_path: Path) -> None:
         path.touch()
         with pytest.raises(ambar.CorruptError, match=r"the file is empty; restore it from a copy$"):
             ambar.open(path)
+
+
+@pytest.mark.parametrize("file", ["Header", "Level_0/Cell_H", "DM/Level_0/Particle_H"])
+def test_files_of_plotfiles(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(shutil.copytree("plt00200", tmp_path / "run" / "plt00200"))
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    if not (folder / file).exists():
+        (folder / file).write_text("(1 0)")
+    for command in (["info"], ["convert", "x.ambar"]):
+        code, _, err = run(capsys, command[0], folder / file, *command[1:])
+        assert code in (2, 4)
+        assert f"found a file of the plotfile {folder}; give the folder" in err
+    assert not Path("x.ambar").exists()
 
 
 def test_folders(capsys: pytest.CaptureFixture[str]) -> None:

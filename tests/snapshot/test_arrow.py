@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -25,6 +26,15 @@ def test_pyarrow(table: ambar.Table) -> None:
     for name in table:
         np.testing.assert_array_equal(taken[name].to_numpy(), table[name], err_msg=name)
     assert taken.schema.field("u2").type == pa.uint16()
+
+
+@pytest.mark.parametrize(
+    "convert", [np.asarray, np.array, np.mean, lambda table: table * np.ones(2)]
+)
+def test_numpy_converts_columns_not_names(convert: Callable[[ambar.Table], object]) -> None:
+    table = ambar.Table({"density": np.ones(2)})
+    with pytest.raises(TypeError, match=r"table\['density'\] or table.column\('density', unit\)"):
+        convert(table)
 
 
 def test_arrow_keeps_the_memory_alive_and_does_not_copy(table: ambar.Table) -> None:

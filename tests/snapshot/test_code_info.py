@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import asdict
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def gas(tmp_path: Path) -> ambar.Particles:
     assert snapshot.info == INFO
     assert "gadget" in repr(snapshot)
     return snapshot.species["gas"]
+
+
+def test_unknown_species_name_those_that_exist(gas: ambar.Particles, tmp_path: Path) -> None:
+    snapshot = ambar.open_snapshot(tmp_path / "gas.ambar")
+    with pytest.raises(KeyError, match="species 'Gas' .* did you mean 'gas'. available: gas"):
+        snapshot.species["Gas"]
+    with pytest.raises(KeyError, match="catalogue of halos 'fof' does not exist; available: none"):
+        snapshot.halos["fof"]
+    assert snapshot.species.get("stars") is None
+    assert len(pickle.loads(pickle.dumps(snapshot.species))["gas"]) == len(gas)
 
 
 def test_fields_have_units_of_their_own(gas: ambar.Particles) -> None:

@@ -234,6 +234,12 @@ def test_units_of_codes_have_names() -> None:
     assert laser.amr.max("Ey", unit="GV/m") == pytest.approx(laser.amr.max("Ey") / 1e9)
     assert laser.amr.slice("rho", unit="C/m3").attrs["units"] == "C/m**3"
     assert laser.info.units.length("m") == pytest.approx(1)
+    for units_of_box, where in (("kpc", None), ("box", "density > 1 g/cm3")):
+        ball = ambar.Sphere("bc", 0.1, units_of_box)
+        with pytest.raises(
+            (ValueError, ambar.UnsupportedError), match="units; .*snapshot.with_units"
+        ):
+            web.amr.read("density", region=ball, where=where)
     assert web.with_units("SI").info.units.density("g/cm3") == pytest.approx(1e-3)
     assert web.with_units("cgs").info.units.unit_v == 1
     with pytest.raises(ValueError, match=r"'nyx'; did you mean 'Nyx'\?"):

@@ -62,7 +62,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        If it is a file of HDF5, NetCDF or VTK, or a folder with such files.
+        If it is a file of HDF5, NetCDF or VTK, a folder with such files, or a file of a plotfile.
     KeyError
         If it is any other folder.
     """
@@ -74,6 +74,17 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
             f"{place}: expected a store of ambar, found {kind}; convert it first: "
             f"ambar convert {shlex.quote(str(place))} out.ambar"
         )
+    elif (plotfile := plotfile_of(place)) and place.suffix != ".ambar":
+        raise _core.InvalidError(
+            f"{place}: expected a store of ambar or a plotfile, found a file of the plotfile "
+            f"{plotfile}; give the folder"
+        )
+
+
+def plotfile_of(path: Path) -> Path | None:
+    """Return the plotfile of AMReX, a folder, that a file is in; None if it is in none."""
+    folders = (str(folder) for folder in path.absolute().parents[:3])
+    return next((Path(folder) for folder in folders if _core.is_plotfile(folder)), None)
 
 
 def _refuse_folder(folder: Path) -> None:

@@ -72,9 +72,9 @@ def convert(
     components: Annotated[
         str | None,
         option(
-            "Some of hydro,gravity,rt,particles,sinks,clumps; of AMReX cells and species; of "
-            "snapshots of particles gas,dark_matter,stars,...; of other codes cells and yt's "
-            "types of particles."
+            "Some, a,b,c: hydro, gravity, rt, particles, sinks, clumps; of AMReX cells and "
+            "species; of snapshots of particles gas, dark_matter, stars, ...; of other codes "
+            "cells and yt's types of particles. By default all."
         ),
     ] = None,
     fields: Annotated[str | None, option("Fields to keep, a,b,c; by default all.")] = None,

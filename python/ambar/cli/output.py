@@ -131,9 +131,12 @@ def show_result(text: str, value: Mapping[str, Any], *, as_json: bool) -> None:
 def show_report(done: Conversion | Export, *, as_json: bool) -> None:
     """Print the report of a conversion or an export; exits with 1 if a part of it failed."""
     if as_json:
-        print_json(
-            dataclasses.asdict(done) | ({"ratio": done.ratio} if hasattr(done, "ratio") else {})
-        )
+        from ambar.kinds.request import Conversion
+
+        report = dataclasses.asdict(done)
+        if isinstance(done, Conversion):
+            report["ratio"] = None if done.is_part else done.ratio
+        print_json(report)
     else:
         console.print(str(done), markup=False, soft_wrap=True)
         show_failed(done.failed)

@@ -9,9 +9,11 @@ entry points: nothing needs to be imported.
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ambar import _core
 
@@ -34,20 +36,21 @@ def checked_bound(value: object) -> float | str:
     ValueError
         For any other value, and for bounds that depend on the range of the whole array.
     """
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        if not _core.bound_needs_range(value):
-            return _core.error_bound(value)
+    if isinstance(value, Real | str) and not isinstance(value, bool):
+        bound = value if isinstance(value, str) else float(value)
+        if not _core.bound_needs_range(bound):
+            return _core.error_bound(bound)
         raise _core.InvalidError(
             f"error bound {value!r} depends on the value range of the whole array, but a codec "
             "sees single chunks: give an absolute or relative bound"
         )
     raise _core.InvalidError(
-        f"the codec ambar needs error_bound, a number from 0 on (0: lossless) or a string such as "
-        f'"1e-3 relative", not {value!r}'
+        f"invalid error_bound of the codec ambar: {value!r:.80}; expected a number >= 0 "
+        '(0: lossless) or a string such as "1e-3 relative"'
     )
 
 
-def checked_dtype(dtype: np.dtype[Any]) -> str:
+def checked_dtype(dtype: npt.DTypeLike) -> str:
     """Return the name of a type of values that the codec knows, whatever its byte order.
 
     Raises
@@ -55,6 +58,7 @@ def checked_dtype(dtype: np.dtype[Any]) -> str:
     ValueError
         For any other type.
     """
+    dtype = np.dtype(dtype)
     name = dtype.newbyteorder("=").name
     if name not in DTYPES:
         raise _core.InvalidError(
@@ -64,7 +68,7 @@ def checked_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def encode(
-    values: np.ndarray[Any, np.dtype[Any]],
+    values: npt.ArrayLike,
     error_bound: float | str,
     *,
     fast: bool = False,
@@ -74,7 +78,7 @@ def encode(
 
     Parameters
     ----------
-    values : numpy.ndarray
+    values : array_like
         Values of float32 or float64, of any shape; they are encoded in C order.
     error_bound : float or str
         How far values may differ: a number (absolute; 0: lossless), or a string such as
@@ -103,14 +107,16 @@ def encode(
     >>> len(stream) < values.nbytes / 20
     True
     """
-    name = checked_dtype(values.dtype)
-    plain = np.ascontiguousarray(values, np.dtype(name))
-    shaped = plain.reshape(_known_shape(values.shape))
-    return _core.codec_encode(shaped, None, error_bound, fast=fast, is_padded=is_padded)
+    array = np.asarray(values)
+    name = checked_dtype(array.dtype)
+    plain = np.ascontiguousarray(array, np.dtype(name))
+    shaped = plain.reshape(_known_shape(array.shape))
+    bound = checked_bound(error_bound)
+    return _core.codec_encode(shaped, None, bound, fast=fast, is_padded=is_padded)
 
 
 def decode(
-    stream: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]
+    stream: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """Decode a stream that `encode` returned.
 
@@ -118,7 +124,7 @@ def decode(
     ----------
     stream : bytes-like
         The encoded stream.
-    dtype : numpy.dtype
+    dtype : dtype_like
         The dtype of the values, float32 or float64.
     shape : tuple of int
         The shape of the values.
@@ -139,7 +145,7 @@ def decode(
     --------
     >>> import ambar.codecs
     >>> stream = ambar.codecs.encode(np.arange(4.0), 0)
-    >>> ambar.codecs.decode(stream, np.dtype("f8"), (2, 2))
+    >>> ambar.codecs.decode(stream, "f8", (2, 2))
     array([[0., 1.],
            [2., 3.]])
     """

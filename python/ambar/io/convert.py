@@ -193,7 +193,7 @@ def convert(
     Examples
     --------
     >>> done = ambar.convert("output_00002", "gas.ambar", components="hydro", max_level=4)
-    >>> done.ratio > 1
+    >>> done.stored_bytes < done.source_bytes
     True
     >>> ambar.open("gas.ambar").amr.levels
     (4, 4)
@@ -261,15 +261,16 @@ def convert(
     scheduler = options.pop("scheduler", None)
     if scheduler is not None and kind.outputs is not None:
         writing = request.writing | options
-        return convert_on_cluster(convert, kind, paths, target, mode, writing, scheduler, progress)
+        done = convert_on_cluster(convert, kind, paths, target, mode, writing, scheduler, progress)
+        return dataclasses.replace(done, is_part=request.is_part)
     write = kind.convert if store is None else kind.copy
     with name_target_on_full_disk(target):
-        done = cast(Callable[[Any], Conversion | None], write)(request)
-    if done is None:
+        report = cast(Callable[[Any], Conversion | None], write)(request)
+    if report is None:
         read = sum(map(_source_bytes, paths)) if store is None else store.usage()["total"]
         stored, seconds = request.stored_bytes(), time.perf_counter() - start
-        done = Conversion(os.fspath(target), read, stored, seconds)
-    return done
+        report = Conversion(os.fspath(target), read, stored, seconds)
+    return dataclasses.replace(report, is_part=request.is_part)
 
 
 def _source_bytes(path: AnyPath) -> int:

@@ -6,6 +6,7 @@ A request has the arguments that every kind accepts. A kind with more options de
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import pathlib
 import re
@@ -26,6 +27,8 @@ from ambar.store.writer import Profile, Writer, create
 
 Path: TypeAlias = "str | os.PathLike[str]"
 OnError: TypeAlias = Literal["stop", "skip"]
+_SELECTING = ("components", "datasets", "fields", "levels", "max_level", "region", "steps")
+"""Options of conversions that select a part of the source."""
 _LISTED = 20
 """Names that the text of a report lists."""
 
@@ -40,7 +43,7 @@ class Conversion:
     >>> done.converted, done.failed
     (['output_00002'], {})
     >>> print(done)
-    gas.ambar: 8.03 MB -> ... MB (...x smaller) in ... s
+    gas.ambar: 8.03 MB -> ... MB (a part of the source) in ... s
     """
 
     target: str
@@ -64,23 +67,36 @@ class Conversion:
     left_out: dict[str, str] = field(default_factory=dict)
     """What the store does not contain of a plotfile, a run or a file, or not unchanged, and the
     reasons."""
+    is_part: bool = False
+    """Whether options selected a part of the source, such as fields or components; `source_bytes`
+    counts all of it."""
 
     @property
     def ratio(self) -> float:
-        """How many times smaller the store is than the files that were converted."""
+        """How many times smaller the store is than the files that were converted.
+
+        NaN if it has a part of the source, whose size in the files is unknown.
+        """
+        if self.is_part:
+            return math.nan
         return self.source_bytes / self.stored_bytes if self.stored_bytes else 0.0
+
+    @property
+    def _sizes(self) -> str:
+        """The sizes of the source and the store, and the ratio, as text."""
+        ratio = "a part of the source"
+        if not self.is_part:
+            ratio = change(self.source_bytes, self.stored_bytes)
+        return f"{size(self.source_bytes)} -> {size(self.stored_bytes)} ({ratio})"
 
     def __str__(self) -> str:
         """Return the sizes, the time, and what differs from a plain conversion, a line each."""
-        stored = size(self.stored_bytes)
+        sizes = self._sizes
         if self.skipped:  # the store has more than what was converted
             is_new = self.converted or self.replaced
             added = f"{size(self.source_bytes)} added" if is_new else "nothing new"
             there = f"{plural(len(self.skipped), 'output')} already there"
-            sizes = f"{added}, the store has {stored}, {there}"
-        else:
-            ratio = change(self.source_bytes, self.stored_bytes)
-            sizes = f"{size(self.source_bytes)} -> {stored} ({ratio})"
+            sizes = f"{added}, the store has {size(self.stored_bytes)}, {there}"
         lines = [
             f"{self.target}: {sizes} in {self.seconds:.2f} s",
             *(f"converted again: {name}, its files have changed" for name in self.replaced),
@@ -99,9 +115,7 @@ class Merge(Conversion):
 
     def __str__(self) -> str:
         """Return the sizes, the time, and the names that several stores have."""
-        ratio = change(self.source_bytes, self.stored_bytes)
-        sizes = f"{size(self.source_bytes)} -> {size(self.stored_bytes)} ({ratio})"
-        lines = [f"{self.target}: {sizes} in {self.seconds:.2f} s"]
+        lines = [f"{self.target}: {self._sizes} in {self.seconds:.2f} s"]
         for names, what in ((self.skipped, "the first one"), (self.replaced, "the last one")):
             if names:
                 more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
@@ -202,6 +216,11 @@ class ConvertRequest(WriteRequest):
             "fsync": self.fsync,
             "storage_options": self.storage_options,
         }
+
+    @property
+    def is_part(self) -> bool:
+        """Whether options select a part of the source."""
+        return any(getattr(self, name, None) is not None for name in _SELECTING)
 
     @property
     def name(self) -> str:

@@ -41,6 +41,18 @@ if TYPE_CHECKING:
     from ambar.store.store import Store
 
 
+class _Tables(dict[str, Particles]):
+    """Tables by name; `what` names them in messages."""
+
+    def __init__(self, tables: dict[str, Particles], what: str) -> None:
+        super().__init__(tables)
+        self._what = what
+
+    def __missing__(self, name: object) -> Particles:
+        hint = text.suggestion(str(name), self)
+        raise _core.NotFoundError(f"{self._what} {name!r} does not exist; {hint}")
+
+
 class StoredSource(Source):
     """A snapshot in a store, at `path`: the root, or a step of a series."""
 
@@ -191,7 +203,11 @@ class Snapshot(Viewable):
 
     def _tables_below(self, start: str) -> dict[str, Particles]:
         names = [name for name in self._source.components if name.startswith(start)]
-        return {name.removeprefix(start): self._rows(name) for name in names}
+        what = "species" if start == SPECIES else "catalogue of halos"
+        return _Tables(
+            {name.removeprefix(start): self._rows(name) for name in names},
+            f"{self.location}: the {what}",
+        )
 
     @property
     def sinks(self) -> Particles:

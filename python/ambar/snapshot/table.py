@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -190,6 +190,14 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the table as an Arrow stream of one record batch (Arrow PyCapsule interface)."""
         return _core.arrow_stream(list(self._columns), [*map(_native, self._columns.values())])
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
+        """Raise TypeError: NumPy would convert the table, which iterates over names, to these."""
+        example = next(iter(self._columns), "mass")
+        raise TypeError(
+            f"expected an array, found an ambar.Table; use a column: table[{example!r}] or "
+            f"table.column({example!r}, unit), or table.to_pandas() for all columns"
+        )
 
     @property
     def plot(self) -> TablePlots:

@@ -732,8 +732,8 @@ def parse_where(
         return condition
     if not units.factors:
         raise _core.InvalidError(
-            f"expected numbers in code units, found the unit {condition.units[0]!r}; the units of "
-            "this run are not known"
+            f"expected numbers in code units, found the unit {condition.units[0]!r}: the output "
+            f"does not state its units; give them with {GIVE_UNITS}"
         )
     return _in_code_units(condition, units, unit_of or units._unit_of_name)
 

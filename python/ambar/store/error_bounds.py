@@ -83,6 +83,18 @@ def _ends(value_range: Sequence[float]) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
+def check_bounded_dtype(path: str, dtype: str, bound: float | str) -> None:
+    """Raise ValueError if an error bound that is not lossless is given for other than floats.
+
+    The extension module raises the same error, except for bounds that depend on a value range.
+    """
+    if dtype not in ("float32", "float64") and _core.bound_parts(bound)[0] != "lossless":
+        raise _core.InvalidError(
+            f"{path}: error bounds apply to float32 and float64 values, not to {dtype}; write "
+            "these without a bound"
+        )
+
+
 def check_range(path: str, values: npt.NDArray[Any], limits: tuple[float, float] | None) -> None:
     """Check values of the array `path` against the value range of its error bound.
 

@@ -18,7 +18,13 @@ from ambar._util.arguments import WriteMode, check_mode, check_unicode, is_unico
 from ambar._util.commit_context import CommitContext
 from ambar._util.output_files import name_target_on_full_disk
 from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
-from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
+from ambar.store.error_bounds import (
+    as_text,
+    check_bounded_dtype,
+    check_range,
+    limits_of,
+    resolved,
+)
 from ambar.store.locations import store_at
 from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
 from ambar.store.urls import check_url, core_options, is_object, is_url
@@ -249,7 +255,7 @@ class Writer(CommitContext):
         ----------
         path : str
             The path of the array; missing groups are created. An array of the same path is
-            replaced.
+            replaced, also one that this writer created; ``path in writer`` tests for it.
         data : array_like, optional
             Values of any shape, also 0-dimensional or empty: numbers, bools, complex numbers,
             datetimes, durations, strings or bytes. They determine `shape` and `dtype`.
@@ -298,7 +304,8 @@ class Writer(CommitContext):
         Raises
         ------
         ValueError
-            If an argument is invalid, arguments contradict each other, or values are masked.
+            If an argument is invalid, arguments contradict each other, values are masked, or an
+            error bound is given for values that are not float32 or float64.
         UnsupportedError
             If the dtype cannot be stored.
 
@@ -518,6 +525,7 @@ def write_array(
     bound: float | str | None = None
     if options.error_bound is not None:
         bound = as_text(options.error_bound)
+        check_bounded_dtype(path, name, bound)
     if bound is not None and options.value_range is not None:
         check_range(path, values, options.limits)
         bound = resolved(bound, options.value_range)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import is_unicode
-from ambar._util.foreign_files import EMPTY, is_empty_file
+from ambar._util.foreign_files import EMPTY, is_empty_file, plotfile_of
 from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
@@ -329,6 +329,11 @@ def _unknown(path: Path) -> str:
             "expected a NetCDF or HDF5 file or a Zarr store, found an array of NumPy; store it in "
             "Python: with ambar.create(store) as writer: writer.create_array(name, "
             "data=numpy.load(file))"
+        )
+    if (plotfile := plotfile_of(path)) is not None:
+        return (
+            "expected a NetCDF or HDF5 file or a Zarr store, found a file of the plotfile "
+            f"{plotfile}; give the folder"
         )
     return (
         f"expected a NetCDF or HDF5 file or a Zarr store, found the first bytes {start!r}; ambar "

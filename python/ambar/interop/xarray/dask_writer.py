@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar.store.error_bounds import as_text, resolved
+from ambar.store.error_bounds import as_text, check_bounded_dtype, resolved
 from ambar.store.nodes import absolute
 from ambar.store.urls import is_object
 from ambar.store.writer import Writer
@@ -302,15 +302,11 @@ def _aligned_sizes(sizes: tuple[int, ...], start: int, shard: int, block: int) -
     return tuple(after - before for before, after in itertools.pairwise(cuts))
 
 
-def bound_of(bound: float | str | None, data: Any) -> float | str | None:
+def bound_of(path: str, bound: float | str | None, data: Any) -> float | str | None:
     """Return the error bound of a dask array; computes its value range if the bound needs it."""
     if bound is None:
         return None
-    if data.dtype.kind != "f":
-        raise _core.InvalidError(
-            f"an error bound applies to float32 and float64 values, found {data.dtype}; leave it "
-            "out"
-        )
+    check_bounded_dtype(path, str(data.dtype.newbyteorder("=")), as_text(bound))
     if not _core.bound_needs_range(as_text(bound)):
         return resolved(bound)
     import dask.array as da

@@ -211,7 +211,7 @@ class Session:
             dtype=data.dtype,
             chunks=division.chunks,
             shards=division.shards,
-            error_bound=bound_of(encoding.error_bound, data),
+            error_bound=bound_of(path, encoding.error_bound, data),
             **common,
         )
         data = aligned(data, start, division.shards, division.blocks)

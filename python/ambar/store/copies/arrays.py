@@ -23,7 +23,12 @@ from ambar.store.copies.selection import (
     select_steps,
     step_name,
 )
-from ambar.store.error_bounds import ErrorBound, listed_bounds, targets_of
+from ambar.store.error_bounds import (
+    ErrorBound,
+    check_bounded_dtype,
+    listed_bounds,
+    targets_of,
+)
 from ambar.store.store import Store
 from ambar.store.writer import Profile, Writer
 
@@ -149,6 +154,7 @@ def _bounds(source: Store, names: dict[str, str], error_bound: ErrorBound | None
         bound = rules[targets[0]]
         if _core.bound_parts(bound)[0] == "lossless":
             continue
+        check_bounded_dtype(path, array.type_name, bound)
         if array.error_bound is not None:
             raise bounded_already(source, path, array.error_bound)
         found[path] = bound
