@@ -235,20 +235,12 @@ def _show_components(components: dict[str, list[str]], missing: dict[str, str]) 
     show_table(table)
 
 
-def _compared(about: dict[str, Any], source: int, stored: int) -> str:
-    from ambar.snapshot.loading import is_part_of_source
-
-    if about.get("kind") == "snapshot" and is_part_of_source(about):
-        return f"a part of its source of {size(source)}"
-    return f"{change(source, stored)} than its source"
-
-
 def _show_store(found: dict[str, Any], *, every: bool) -> None:
     own = found["attributes"].get("ambar", {})
     source = own.get("source", {}).get("bytes") if isinstance(own.get("source"), dict) else None
+    smaller = f", {change(source, found['bytes'])} than its source" if source else ""
     entries = found["usage"]["entries"]
-    compared = f", {_compared(own, source, found['bytes'])}" if source else ""
-    show_head(found, f"{found['kind']}, {size(found['bytes'])}{compared}, {entries:,} entries")
+    show_head(found, f"{found['kind']}, {size(found['bytes'])}{smaller}, {entries:,} entries")
     snapshots = [group for group in found["groups"] if group["kind"] == "snapshot"]
     if found["kind"] == "series" and snapshots:
         from ambar.snapshot.series import outputs_in

@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ambar import _core
 from ambar._util.text import suggestion
@@ -30,26 +30,6 @@ HALOS = "halos/"
 def has_cells(components: Iterable[str]) -> bool:
     """Whether one of the components has cells."""
     return any(name in CELL_COMPONENTS for name in components)
-
-
-def is_part_of_source(about: Mapping[str, Any]) -> bool:
-    """Return whether a snapshot of RAMSES or AMReX lacks components or fields of its source.
-
-    The attributes `about` do not show all selections: neither levels, nor fields of a component of
-    RAMSES that has other fields.
-    """
-    info, components = about["info"], about.get("components", {})
-    if about["source"]["format"] == "amrex":
-        wanted = {SPECIES + one["name"]: len(one["fields"]) for one in info.get("particles", ())}
-        wanted["cells"] = len(info.get("fields", ()))
-    else:
-        wanted = dict.fromkeys((*CELL_COMPONENTS, *TABLE_COMPONENTS), 1)
-        del wanted["cells"]
-    return any(
-        len(components.get(name, ())) < count
-        for name, count in wanted.items()
-        if name not in about.get("missing", {})
-    )
 
 
 def is_table(component: str) -> bool:

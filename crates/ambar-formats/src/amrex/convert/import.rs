@@ -179,16 +179,19 @@ impl SnapshotWriter<'_> {
             }
         }
         let usage = &info.usage;
+        let mut source = json!({
+            "format": "amrex",
+            "name": info.name,
+            "files": usage.files,
+            "fingerprint": usage.fingerprint,
+        });
+        if !options.selects_part() {
+            source["bytes"] = json!(usage.bytes);
+        }
         let attributes = json!({"ambar": {
             "version": VERSION,
             "kind": "snapshot",
-            "source": {
-                "format": "amrex",
-                "name": info.name,
-                "files": usage.files,
-                "bytes": usage.bytes,
-                "fingerprint": usage.fingerprint,
-            },
+            "source": source,
             "info": info.info,
             "components": components,
             "missing": missing(plotfile),

@@ -24,6 +24,13 @@ pub struct ConvertOptions {
     pub store: StoreOptions,
 }
 
+impl ConvertOptions {
+    /// Whether a part of the plotfile is converted.
+    pub(super) fn selects_part(&self) -> bool {
+        self.components.is_some() || self.fields.is_some()
+    }
+}
+
 /// Information on the source of patches, besides their values.
 #[derive(Clone, Debug, Default)]
 pub struct SourceInfo {

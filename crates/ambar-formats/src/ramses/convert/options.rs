@@ -22,3 +22,13 @@ pub struct ConvertOptions {
     /// How the store is written.
     pub store: StoreOptions,
 }
+
+impl ConvertOptions {
+    /// Whether a part of the output is converted.
+    pub(super) fn selects_part(&self) -> bool {
+        self.components.is_some()
+            || self.fields.is_some()
+            || self.levels.is_some()
+            || self.max_level.is_some()
+    }
+}

@@ -129,13 +129,15 @@ pub fn write_snapshot(
             written.insert(kind.name().into(), json!(names));
         }
     }
-    let source = json!({
+    let mut source = json!({
         "format": "ramses",
         "output": output.info().number,
         "files": survey.files,
-        "bytes": survey.bytes,
         "fingerprint": survey.fingerprint,
     });
+    if !options.selects_part() {
+        source["bytes"] = json!(survey.bytes);
+    }
     let attributes = json!({"ambar": {
         "version": VERSION,
         "kind": "snapshot",
