@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -671,7 +672,7 @@ def test_messages_name_the_next_step(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, _, error = run(capsys, "compare", folder, series)
     assert code == 2
     assert "found a folder with 2 outputs of the kind 'RAMSES output'; choose one" in error
-    assert f"ambar info {folder}" in error
+    assert f"ambar info {shlex.quote(str(folder))}" in error
     code, _, error = run(
         capsys, "plot", folder / "output_00002", tmp_path / "x.png", "-f", "densty"
     )

@@ -22,7 +22,7 @@ PAGE = read_page("docs/howto/clusters")
 SBATCH = f"""#!/bin/sh
 for number in $(echo ${{2#--array=}} | tr , ' '); do
     if [ $number = 2 ] && mkdir failed 2>/dev/null; then continue; fi
-    SLURM_ARRAY_TASK_ID=$number PATH={Path(sys.executable).parent}:$PATH sh $3 $4 || exit 1
+    SLURM_ARRAY_TASK_ID=$number PATH='{Path(sys.executable).parent}':$PATH sh $3 $4 || exit 1
 done
 """
 

@@ -286,7 +286,7 @@ def test_bounds_of_levels_that_a_run_reaches_later(tmp_path: Path) -> None:
     bounds = {"density": 1e-2, "density@1:": 1e-4}
     target = tmp_path / "run.ambar"
     ambar.convert(tmp_path, target, error_bound=bounds)
-    later = ambar.open_series(target)[10].amr
+    later = ambar.open_series(target).output(10).amr
     exact = ambar.open_snapshot(tmp_path / "plt00010").amr
     for level, bound in ((0, 1e-2), (1, 1e-4)):
         parts = (amr.read("density", levels=(level, level)) for amr in (later, exact))
