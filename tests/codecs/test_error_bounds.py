@@ -263,7 +263,7 @@ def test_components_and_particles(tmp_path: Path) -> None:
         ({"densty": 1.0}, KeyError, "did you mean density"),
         ({"hydro/densty": 1.0}, KeyError, "did you mean density"),
         ({"xyz_*": 1.0}, KeyError, "does not exist; available: .*density"),
-        ({"density@40:": 1.0}, KeyError, "level does not exist; levels: "),
+        ({"density@40": 1.0}, KeyError, "level does not exist; levels: "),
         ({"rt/*": 1.0}, KeyError, "does not exist"),
         ({"density@[0:1]": 1.0}, ValueError, "a box of 3 dimensions"),
         ({"density@x": 1.0}, ValueError, "not a level"),
