@@ -82,7 +82,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
 
 
 def plotfile_of(path: Path) -> Path | None:
-    """Return the plotfile of AMReX, a folder, that a file is in; None if it is in none."""
+    """Return the folder of the AMReX plotfile that contains a file; None for other files."""
     folders = (str(folder) for folder in path.absolute().parents[:3])
     return next((Path(folder) for folder in folders if _core.is_plotfile(folder)), None)
 
