@@ -938,7 +938,7 @@ def codec_encode(
     fast: bool = False,
     is_padded: bool = False,
 ) -> bytes:
-    """Encode an array of 1 to 4 dimensions, or unit blocks (n, z, y, x) with origins (n, 3).
+    """Encode an array of at least one dimension, or unit blocks (n, z, y, x) with origins (n, 3).
 
     No value will differ by more than `bound`; 0 is lossless. Without a plan one is chosen, with
     `fast` for speed. With `is_padded`, values equal to the last one may be padding, which a root

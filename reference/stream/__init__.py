@@ -20,7 +20,8 @@ HEADER = (  # of each field of 7.1: byte, lowest bit, number of bits, name and v
     (2, 2, 2, "bound", {0: "lossless", 1: "absolute", 2: "mapped"}),
     (2, 4, 1, "masked", {0: False, 1: True}),
     (2, 5, 1, "clamped", {0: False, 1: True}),
-    (2, 6, 2, "reserved", {0: 0}),
+    (2, 6, 1, "components", {0: False, 1: True}),
+    (2, 7, 1, "reserved", {0: 0}),
     (3, 0, 2, "contexts", {0: 0, 1: BY_LEVEL, 2: BY_ROW, 3: BY_PLANE}),
     (3, 2, 1, "predicted_holes", {0: False, 1: True}),
     (3, 3, 2, "group", {0: 1, 1: 2, 2: 3, 3: 4}),
@@ -49,6 +50,8 @@ def read_header(data: bytes) -> dict:
     header["adaptive"] = adaptive
     check(contexts == BY_LEVEL or header["group"] == 1, "groups without contexts by level")
     check(header["packets"] == 1 or header["layout"] != CELLS, "cells in several packets")
+    array = header["layout"] == ARRAY and header["packets"] == 1
+    check(array or not header["components"], "components in several packets, or of no array")
     holes = header["layout"] == BLOCKS and contexts in (BY_LEVEL, BY_PLANE) and plain
     check(holes or not header["predicted_holes"], "hole prediction does not apply to the stream")
     return header
@@ -66,6 +69,7 @@ def decode(data: bytes, expected: int | None = None) -> np.ndarray:
     check(not (packets and s.exceptions), "exceptions in a stream with level packets")
     count = reader.number()
     check(expected in (None, count), f"{count} values; expected {expected}")
+    check(count % (s.components or 1) == 0, f"{count} values of {s.components} components")
     if s.contexts == 0:
         return restore(s, packed.decode(s, reader, read_shape(reader, count), count))
     return restore(s, decode_coded(s, reader, count, packets))
@@ -95,6 +99,9 @@ def read_prelude(s, reader: Reader) -> None:
         s.exceptions = reader.section()
     if s.clamped:
         s.minimum = np.frombuffer(reader.take(s.dtype.itemsize), s.dtype)
+    if s.components:
+        s.components = reader.number()
+        check(2 <= s.components <= 9, f"{s.components} components; expected 2 to 9")
 
 
 def read_shape(reader: Reader, count: int) -> list[int]:
@@ -207,4 +214,6 @@ def restore(s, coded: np.ndarray) -> np.ndarray:
         values = np.where(np.isfinite(y), x.astype(s.dtype), coded)
     if s.clamped:
         values = np.where(values < s.minimum, s.minimum, values)
-    return packed.replace_exceptions(Reader(s.exceptions), values) if s.exceptions else values
+    if s.exceptions:
+        values = packed.replace_exceptions(Reader(s.exceptions), values)
+    return values.reshape(s.components, -1).T.ravel() if s.components else values

@@ -163,7 +163,10 @@ class Traversal:
         magnitudes[literal] = 255 if width else 64
         self.s.out[index[coded]] = values[coded]
         self.s.out.view(self.word)[index[literal]] = bits
-        values[literal] = prediction[literal]
+        original = bits.astype(self.word).view(self.T)
+        distance = np.abs(original.astype(np.float64) - prediction[literal].astype(np.float64))
+        near = distance < 2.0**53 * float(self.T(width))
+        values[literal] = np.where(near, original, prediction[literal])
         return magnitudes
 
     def lossless(self, prediction: np.ndarray, residual: np.ndarray) -> np.ndarray:

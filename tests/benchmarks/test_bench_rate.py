@@ -16,6 +16,7 @@ from ambar_bench.rate import study
 from ambar_bench.rate.public_fields import plot3d_values
 from ambar_bench.rate.report import markdown
 from ambar_bench.rate.study import (
+    BOUNDS,
     METHODS,
     TARGETS,
     Field,
@@ -42,7 +43,7 @@ def test_the_study_writes_its_tables(tmp_path: Path) -> None:
     [field] = found["fields"]
     assert (field["name"], field["shape"], field["dtype"]) == ("waves", [160, 160], "float64")
     for numbers in (field["bytes"], field["encode_speed"], field["decode_speed"]):
-        assert numbers.keys() == METHODS.keys()
+        assert numbers.keys() == set(METHODS)
         assert all(len(row) == len(TARGETS) for row in numbers.values())
         for method in ("ambar balanced", "ambar small"):
             assert all(number > 0 for number in numbers[method])
@@ -50,23 +51,30 @@ def test_the_study_writes_its_tables(tmp_path: Path) -> None:
         reached = [size for size in field["bytes"][method] if not math.isnan(size)]
         assert len(reached) >= 6
         assert 0 < reached[0] < reached[-1] < values.nbytes
+        bounded = field["bounded_bytes"][method]
+        assert len(bounded) == len(BOUNDS)
+        assert 0 < bounded[0] < bounded[-1] < values.nbytes
     text = (tmp_path / "found" / "rate.md").read_text()
     assert "| waves, float64 160x160: balanced / small |" in text
     assert "| ambar balanced: decode |" in text
+    assert "| waves: balanced / small |" in text
     assert "1 field" in done.output
 
 
 def test_fields_have_bytes_and_speeds_at_the_targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    def point(_: Values, target: float) -> Point:
+    def point(_method: str, _values: Values, target: float) -> Point:
         return Point(target, round(10 ** (target / 20)), 0.5, 0.25)
 
-    monkeypatch.setattr(study, "METHODS", {"SPERR": point})
+    monkeypatch.setattr(study, "METHODS", ("SPERR",))
+    monkeypatch.setattr(study, "encode_at_psnr", point)
+    monkeypatch.setattr(study, "encode_within", lambda *_: Point(0.0, 7, 1.0, 1.0))
     found = measure("values", np.zeros((1, 500, 500)))
     assert (found.shape, found.dtype) == ((500, 500), "float64")
     expected = [10 ** (target / 20) for target in TARGETS]
     assert found.bytes["SPERR"] == pytest.approx(expected, rel=0.01)
     assert found.encode_speed["SPERR"] == pytest.approx([4.0] * len(TARGETS))  # 2 MB in 0.5 s
     assert found.decode_speed["SPERR"] == pytest.approx([8.0] * len(TARGETS))
+    assert found.bounded_bytes["SPERR"] == [7] * len(BOUNDS)
 
 
 def test_the_table_has_changes_of_bytes_and_speeds() -> None:
@@ -76,10 +84,13 @@ def test_the_table_has_changes_of_bytes_and_speeds() -> None:
             for method in METHODS
         }
 
-    fields = [
-        Field("one", (8, 8), "float64", False, numbers(50, 100), numbers(10, 30), numbers(40, 90)),
-        Field("two", (8, 8), "float64", False, numbers(200, 100), numbers(40, 30), numbers(40, 90)),
-    ]
+    def field(name: str, own: int, speed: float) -> Field:
+        bounded = {method: [own if method.startswith("ambar") else 100] * 7 for method in METHODS}
+        bounded["SZ3"] = [90] * 7
+        lists = numbers(own, 100), numbers(speed, 30), numbers(40, 90)
+        return Field(name, (8, 8), "float64", False, *lists, bounded)
+
+    fields = [field("one", 50, 10), field("two", 200, 40)]
     lines = markdown(Study({"processor": "one", "packages": ""}, fields)).splitlines()
     rows = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines if " | " in line}
     assert rows["| ambar small: geometric mean (worst)"] == "+0.0 (+100.0)"
@@ -87,6 +98,9 @@ def test_the_table_has_changes_of_bytes_and_speeds() -> None:
     assert rows["| ambar small: encode"] == "20"
     assert rows["| ambar small: decode"] == "40"
     assert rows["| SZ3: decode"] == "90"
+    label = "| ambar small: geometric mean (worst; fields that are larger)"
+    assert rows[label] == "+11.1 (+122.2; 1)"
+    assert rows["| one: balanced / small"] == "-44.4 / -44.4"
 
 
 def test_logarithms_are_interpolated_at_the_targets() -> None:

@@ -11,7 +11,8 @@ pub trait Element: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug +
     const CODE: u8;
     /// Values of smaller magnitude are predictable.
     const MAX_PREDICTABLE: f64;
-
+    /// Magnitudes of residuals, in steps, are below this: exact in this type, and within 32 bits.
+    const MAX_STEPS: f64;
     /// The value whose bits are the low bits of the word.
     fn from_word(word: u64) -> Self;
     /// The bits of the value, in the low bits of the word.
@@ -37,11 +38,12 @@ pub trait Element: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug +
 }
 
 macro_rules! element {
-    ($type:ty, $word:ty, $size:expr, $code:expr, $max_predictable:expr) => {
+    ($type:ty, $word:ty, $size:expr, $code:expr, $max_predictable:expr, $max_steps:expr) => {
         impl Element for $type {
             const SIZE: usize = $size;
             const CODE: u8 = $code;
             const MAX_PREDICTABLE: f64 = $max_predictable;
+            const MAX_STEPS: f64 = $max_steps;
 
             #[inline(always)]
             fn from_word(word: u64) -> Self {
@@ -91,5 +93,5 @@ macro_rules! element {
     };
 }
 
-element!(f32, u32, 4, 1, 1e34);
-element!(f64, u64, 8, 2, 1e300);
+element!(f32, u32, 4, 1, 1e34, (1u32 << 23) as f64);
+element!(f64, u64, 8, 2, 1e300, (1u32 << 30) as f64);

@@ -31,9 +31,10 @@
 //!
 //! The codec has two modes. The *entropy-coded* mode works in four steps:
 //!
-//! 1. **Domain.** Values are arranged in cuboids, called regions. An array is one region. Unit blocks of an AMR
-//!    level that touch are joined, so that prediction crosses their faces, which AMRIC \[4\] does by stacking
-//!    blocks. Leaf cells of a tree are arranged level by level.
+//! 1. **Domain.** Values are arranged in cuboids, called regions. An array is one region. Components of vectors
+//!    are coded one after another; planes or rows that do not resemble each other are regions of their own. Unit
+//!    blocks of an AMR level that touch are joined, so that prediction crosses their faces, which AMRIC \[4\] does
+//!    by stacking blocks. Leaf cells of a tree are arranged level by level.
 //! 2. **Prediction.** SZ3-style multilevel interpolation \[1\]: an anchor point, then each finer lattice is
 //!    predicted from the coarser one, by the mean of interpolations along its odd dimensions (the
 //!    multi-dimensional variant of HPEZ \[3\]). For the finest levels, the encoder chooses how sharp the

@@ -354,6 +354,62 @@ fn weights_of_phases() {
     }
 }
 
+/// Components of vectors and tensors, which are coded one after another; planes and rows that are predicted separately; a fill
+/// value that is a number.
+#[test]
+fn components_separate_regions_and_fill_values() {
+    let codings = [Coding::Level, Coding::Row, Coding::Plane, Coding::Packed];
+    let offset = |i: usize| 8.0 * (i * i % 7) as f64;
+    for coding in codings {
+        for bound in [BOUND, EXACT] {
+            let vectors = ("vectors", &Layout::Array(&[12, 13, 3]));
+            check::<f32>(coding, vectors, 468, bound, false);
+            let tensors = ("tensors", &Layout::Array(&[4, 5, 36, 3, 3]));
+            check::<f64>(coding, tensors, 6480, bound, true);
+        }
+        for bound in [BOUND, EXACT] {
+            let mut filled = values::<f32>(1386, false);
+            for at in (0..1386).filter(|at| at / 50 % 4 == 1) {
+                filled[at] = -9999.0;
+            }
+            filled
+                .iter_mut()
+                .filter(|x| x.is_infinite())
+                .for_each(|x| *x = 0.5);
+            let bound = (bound.0, bound.1.into());
+            if coding != Coding::Packed {
+                check_values(
+                    coding,
+                    ("filled", &Layout::Array(&[9, 14, 11])),
+                    &filled,
+                    bound,
+                );
+            }
+        }
+        let relative = ("floor", FLOOR.1);
+        let signed = SIGNED.values::<f32>(468);
+        check_values(
+            coding,
+            ("vectors", &Layout::Array(&[156, 3])),
+            &signed,
+            relative,
+        );
+        let planes: Vec<f32> = values::<f32>(5 * 640, false)
+            .iter()
+            .enumerate()
+            .map(|(i, x)| x + offset(i / 640) as f32)
+            .collect();
+        let bound = (BOUND.0, BOUND.1.into());
+        check_values(
+            coding,
+            ("planes", &Layout::Array(&[5, 20, 32])),
+            &planes,
+            bound,
+        );
+        check_values(coding, ("rows", &Layout::Array(&[50, 64])), &planes, bound);
+    }
+}
+
 /// Wavelet coefficients: bounds of the mean squared error, of arrays of one to four dimensions; a minimum.
 #[test]
 fn wavelets() {

@@ -8,7 +8,6 @@ entry points: nothing needs to be imported.
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +23,6 @@ DTYPES = ("float32", "float64")
 SIMPLICES = "ambar.simplices"
 CORNERS = ("int32", "int64", "uint32", "uint64")
 WIDTHS = (2, 3, 4)
-MOST_DIMENSIONS = 4
-"""Dimensions that the codec knows; of more, the first are taken as one."""
 
 
 def checked_bound(value: object) -> float | str:
@@ -195,9 +192,4 @@ def decode_corners(
 
 
 def _known_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    if 0 in shape:
-        return (0,)
-    if len(shape) <= MOST_DIMENSIONS:
-        return shape or (1,)
-    split = len(shape) - MOST_DIMENSIONS + 1
-    return (math.prod(shape[:split]), *shape[split:])
+    return (0,) if 0 in shape else shape or (1,)

@@ -11,9 +11,14 @@ from rich.table import Table
 
 from ambar._util.text import plural
 from ambar_bench import output
-from ambar_bench.rate.study import METHODS, TARGETS, Field, Study
+from ambar_bench.rate.study import AMBAR_METHODS, BOUNDS, METHODS, TARGETS, Field, Study
 
 COLUMNS = ("", *(f"{target} dB" for target in TARGETS))
+BOUND_COLUMNS = ("", *(f"{bound:g}" for bound in BOUNDS))
+BOUND_NOTE = (
+    "Bytes relative to those of the smallest of SPERR, SZ3 and ZFP for each field, in percent, "
+    "within bounds of all values, relative to the range of the field: below 0 is smaller."
+)
 NOTE = (
     "Bytes relative to those of SPERR at the same PSNR, in percent: below 0 is smaller. Bytes "
     "are interpolated between measured points. ambar and SPERR have a target PSNR and no bound "
@@ -54,6 +59,29 @@ def _rows(study: Study) -> Iterator[tuple[str, list[list[str]]]]:
     yield "Speeds, MB/s: geometric means of all fields", _speeds(study)
 
 
+def _bound_rows(study: Study) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield a title and the rows at equal bounds: means and numbers of fields, then fields."""
+    for is_set_aside, title in ((False, "Fields"), (True, "Fields set aside")):
+        chosen = [field for field in study.fields if field.is_set_aside is is_set_aside]
+        if not chosen:
+            continue
+        rows = []
+        for method in AMBAR_METHODS:
+            changes = np.array([field.bounded_change(method) for field in chosen])
+            means = np.expm1(np.mean(np.log1p(changes), axis=0))
+            worst, larger = changes.max(axis=0), (changes > 0).sum(axis=0)
+            cells = [
+                f"{100 * mean:+.1f} ({100 * most:+.1f}; {count})"
+                for mean, most, count in zip(means, worst, larger, strict=True)
+            ]
+            rows.append([f"{method}: geometric mean (worst; fields that are larger)", *cells])
+        for one in chosen:
+            balanced, small = (100 * one.bounded_change(method) for method in AMBAR_METHODS)
+            cells = [f"{a:+.1f} / {b:+.1f}" for a, b in zip(balanced, small, strict=True)]
+            rows.append([f"{one.name}: balanced / small", *cells])
+        yield f"{title} within equal bounds ({len(chosen)})", rows
+
+
 def _speeds(study: Study) -> list[list[str]]:
     """Return the rows of the speeds: geometric means of all fields, by direction and method."""
     rows = []
@@ -74,11 +102,13 @@ def tables(study: Study) -> Iterator[Table]:
     """Yield a table for the screen per group of fields."""
     for title, rows in _rows(study):
         yield output.screen_table(title, COLUMNS, ((row, "ambar" in row[0]) for row in rows))
+    for title, rows in _bound_rows(study):
+        yield output.screen_table(title, BOUND_COLUMNS, ((row, "ambar" in row[0]) for row in rows))
 
 
 def notes(_: Study) -> list[str]:
     """Return what to know when reading the tables."""
-    return [NOTE]
+    return [NOTE, BOUND_NOTE]
 
 
 def markdown(study: Study) -> str:
@@ -86,6 +116,9 @@ def markdown(study: Study) -> str:
     lines = ["# Bytes at equal PSNR", "", NOTE]
     for title, rows in _rows(study):
         lines += ["", f"## {title}", "", *output.markdown_table(COLUMNS, rows)]
+    lines += ["", "# Bytes within equal bounds", "", BOUND_NOTE]
+    for title, rows in _bound_rows(study):
+        lines += ["", f"## {title}", "", *output.markdown_table(BOUND_COLUMNS, rows)]
     return "\n".join([*lines, "", *output.machine_lines(study.machine)]) + "\n"
 
 

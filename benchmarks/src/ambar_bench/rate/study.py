@@ -1,4 +1,4 @@
-"""Rate-distortion of single-level fields at equal PSNR: ambar, SPERR, SZ3 and ZFP."""
+"""Bytes of single-level fields at equal PSNR and within equal bounds: ambar, SPERR, SZ3 and ZFP."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from ambar_bench.machine import machine
 
 TARGETS = range(40, 111, 10)
 """The PSNRs at which bytes are compared, in dB."""
+BOUNDS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+"""The bounds of all values at which bytes are compared, relative to the range of a field."""
 PACKAGES = ("h5py", "hdf5plugin")
 MIN_VALUES = 1 << 14
 """Fields of fewer values are left out."""
@@ -64,6 +66,14 @@ class Field:
     """MB/s of encoding, by the bytes of the values."""
     decode_speed: dict[str, list[float]] = field(default_factory=dict)
     """MB/s of decoding, by the bytes of the values."""
+    bounded_bytes: dict[str, list[int]] = field(default_factory=dict)
+    """Bytes within each of `BOUNDS`, by method."""
+
+    def bounded_change(self, method: str) -> NDArray[np.float64]:
+        """Return the bytes relative to the smallest of the peers, less 1, within each bound."""
+        peers = [self.bounded_bytes[peer] for peer in PEERS]
+        ratios: NDArray[np.float64] = np.array(self.bounded_bytes[method]) / np.min(peers, axis=0)
+        return ratios - 1
 
     def change(self, method: str, peer: str) -> NDArray[np.float64]:
         """Return the bytes of a method relative to a peer's, less 1, at each of `TARGETS`."""
@@ -71,10 +81,10 @@ class Field:
         return ratios - 1
 
 
-def ambar_point(values: Values, target: float, *, small: bool) -> Point:
-    """Encode with ambar for a target PSNR, as the profile `balanced` or `small` does."""
+def ambar_point(values: Values, target: str, *, small: bool) -> Point:
+    """Encode with ambar within a bound, as the profile `balanced` or `small` does."""
     start = time.perf_counter()
-    bound = resolved(f"{target} dB", (float(values.min()), float(values.max())))
+    bound = resolved(target, (float(values.min()), float(values.max())))
     plan = _core.codec_tune(values, None, bound, small)
     stream = _core.codec_encode(values, None, bound, plan)
     encoded = time.perf_counter()
@@ -84,22 +94,38 @@ def ambar_point(values: Values, target: float, *, small: bool) -> Point:
     return Point(quality, len(stream), encoded - start, end - encoded)
 
 
-def hdf5_point(values: Values, target: float, *, name: str) -> Point:
-    """Write one chunk with a filter of hdf5plugin for a target PSNR."""
-    import h5py
+def psnr_filter(name: str, values: Values, target: float) -> Any:
+    """Return the filter of hdf5plugin for a target PSNR."""
     import hdf5plugin
 
     # SZ3's target PSNR is untested by hdf5plugin; it derives this absolute bound. ZFP has none, and
     # its errors are smaller than its tolerance.
     bound = math.sqrt(3) * float(np.ptp(values)) * 10 ** (-target / 20)
-    options = {
+    return {
         "SPERR": partial(hdf5plugin.Sperr, peak_signal_to_noise_ratio=target),
         "SZ3": partial(hdf5plugin.SZ3, absolute=bound),
         "ZFP": partial(hdf5plugin.Zfp, accuracy=2 * bound),
     }[name]()
+
+
+def bound_filter(name: str, bound: float) -> Any:
+    """Return the filter of hdf5plugin with an absolute bound."""
+    import hdf5plugin
+
+    return {
+        "SPERR": partial(hdf5plugin.Sperr, absolute=bound),
+        "SZ3": partial(hdf5plugin.SZ3, absolute=bound),
+        "ZFP": partial(hdf5plugin.Zfp, accuracy=bound),
+    }[name]()
+
+
+def hdf5_point(values: Values, options: Any, *, is_reversed: bool) -> Point:
+    """Write one chunk with a filter."""
+    import h5py
+
     # SPERR's filter takes the first dimension for the fastest one. It gets the same values with the
     # shape reversed.
-    shape = values.shape[::-1] if name == "SPERR" else values.shape
+    shape = values.shape[::-1] if is_reversed else values.shape
     # Without a cache, values are decoded when they are read.
     with h5py.File("memory", "w", driver="core", backing_store=False, rdcc_nbytes=0) as file:
         start = time.perf_counter()
@@ -112,13 +138,26 @@ def hdf5_point(values: Values, target: float, *, name: str) -> Point:
         return Point(quality, data.id.get_storage_size(), encoded - start, end - encoded)
 
 
-METHODS = {
-    "ambar balanced": partial(ambar_point, small=False),
-    "ambar small": partial(ambar_point, small=True),
-    "SPERR": partial(hdf5_point, name="SPERR"),
-    "SZ3": partial(hdf5_point, name="SZ3"),
-    "ZFP": partial(hdf5_point, name="ZFP"),
-}
+AMBAR_METHODS = {"ambar balanced": False, "ambar small": True}
+"""Our profiles, and whether they favour size."""
+PEERS = ("SPERR", "SZ3", "ZFP")
+METHODS = (*AMBAR_METHODS, *PEERS)
+
+
+def encode_at_psnr(method: str, values: Values, target: float) -> Point:
+    """Encode for a target PSNR."""
+    if method in AMBAR_METHODS:
+        return ambar_point(values, f"{target} dB", small=AMBAR_METHODS[method])
+    options = psnr_filter(method, values, target)
+    return hdf5_point(values, options, is_reversed=method == "SPERR")
+
+
+def encode_within(method: str, values: Values, relative: float) -> Point:
+    """Encode within a bound of all values, relative to their range."""
+    if method in AMBAR_METHODS:
+        return ambar_point(values, f"{relative} of range", small=AMBAR_METHODS[method])
+    options = bound_filter(method, relative * float(np.ptp(values)))
+    return hdf5_point(values, options, is_reversed=method == "SPERR")
 
 
 def psnr(original: Values, decoded: Values) -> float:
@@ -202,14 +241,17 @@ def measure(name: str, values: Values) -> Field:
     """Measure all methods on a field."""
     values = np.ascontiguousarray(values.squeeze())
     found = Field(name, values.shape, str(values.dtype), zlib.crc32(name.encode()) % 3 == 0)
-    for method, point in METHODS.items():
-        points = [point(values, target) for target in range(4, 122, 6)]
+    for method in METHODS:
+        points = [encode_at_psnr(method, values, target) for target in range(4, 122, 6)]
         megabytes = values.nbytes / 1e6
         found.bytes[method] = at_targets(points, "bytes")
         encode_seconds = at_targets(points, "encode_seconds")
         decode_seconds = at_targets(points, "decode_seconds")
         found.encode_speed[method] = [megabytes / seconds for seconds in encode_seconds]
         found.decode_speed[method] = [megabytes / seconds for seconds in decode_seconds]
+        found.bounded_bytes[method] = [
+            encode_within(method, values, bound).bytes for bound in BOUNDS
+        ]
     return found
 
 
@@ -225,6 +267,7 @@ class Study:
         return {
             "machine": self.machine,
             "targets": list(TARGETS),
+            "bounds": list(BOUNDS),
             "fields": [asdict(one) for one in self.fields],
         }
 

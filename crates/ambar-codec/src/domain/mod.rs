@@ -2,6 +2,7 @@
 
 pub(crate) mod bitmap;
 pub(crate) mod blocks;
+pub(crate) mod components;
 pub(crate) mod holes;
 pub(crate) mod lattice;
 pub(crate) mod mask;

@@ -12,7 +12,8 @@ use std::borrow::Cow;
 /// The layout of values: which values are neighbours in space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout<'a> {
-    /// An array of 1 to 4 dimensions in C order: the last dimension varies fastest.
+    /// An array in C order: the last dimension varies fastest. Short last dimensions, such as 3 after longer ones, are the
+    /// components of vectors or tensors, which are coded one component after another. Of more than four dimensions, the slowest are merged.
     Array(&'a [usize]),
     /// Consecutive unit blocks, each in C order, sorted along the Morton curve with x fastest. Blocks that touch are
     /// predicted across their faces.
@@ -43,6 +44,21 @@ impl Layout<'_> {
                 side: [z, y, _], ..
             } => *z > 1 && *y > 1,
             Self::Cells { .. } => false,
+        }
+    }
+
+    /// The layout of an array with more regions, of which the first `count` dimensions have the length 1.
+    pub(crate) fn with_separate_dimensions<'a>(
+        &'a self,
+        count: usize,
+        separated: &'a mut Vec<usize>,
+    ) -> Layout<'a> {
+        match self {
+            Self::Array(shape) => {
+                *separated = separate_dimensions(shape, count);
+                Layout::Array(separated)
+            }
+            other => other.clone(),
         }
     }
 
@@ -111,6 +127,19 @@ pub(crate) fn array_regions(shape: &[usize]) -> Result<([usize; 3], usize)> {
         }
     };
     Ok((inner, outer))
+}
+
+/// The shape of the same values with more regions, of which the first `count` dimensions have the length 1.
+pub(crate) fn separate_dimensions(shape: &[usize], count: usize) -> Vec<usize> {
+    let joined = 3 - count.min(2);
+    if count == 0 || shape.len() <= joined {
+        return shape.to_vec();
+    }
+    let (outer, inner) = shape.split_at(shape.len() - joined);
+    let mut separated = vec![outer.iter().product()];
+    separated.resize(1 + count, 1);
+    separated.extend(inner);
+    separated
 }
 
 /// The number of points of a cuboid; `None` if it overflows.

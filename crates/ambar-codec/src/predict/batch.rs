@@ -336,10 +336,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         self.predict_and_add::<true>(batch, own, scratch);
         let step = T::from_f64(self.level.step);
         self.for_each_raw_point(batch, &scratch.tokens, |at, index, token| {
-            if let Some(residual) = coder.raw(token, index) {
-                let value = &mut own[batch.at + at];
-                *value = value.plus(T::from_i32(residual).times(step));
-            }
+            let value = &mut own[batch.at + at];
+            *value = coder.raw(token, index).value(*value, step);
         });
     }
 
@@ -367,14 +365,9 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             return;
         }
         self.for_each_raw_point(batch, &scratch.tokens, |k, index, token| {
-            let (residual, at) = (coder.raw(token, index), batch.at + k);
-            let prediction = scratch.predictions[k];
-            out.values[at] = match residual {
-                Some(residual) => prediction.plus(T::from_i32(residual).times(step)),
-                None => prediction,
-            };
-            let size = residual.map_or(u32::MAX, i32::unsigned_abs);
-            out.magnitudes[at] = size.min(255) as u8;
+            let (raw, at) = (coder.raw(token, index), batch.at + k);
+            out.values[at] = raw.value(scratch.predictions[k], step);
+            out.magnitudes[at] = raw.magnitude();
         });
     }
 

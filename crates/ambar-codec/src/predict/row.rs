@@ -1,5 +1,6 @@
 //! Rows: the interface between the traversal and an encoder or decoder.
 
+use crate::element::Element;
 use crate::predict::interpolation::Interpolation;
 use crate::simd::RowMask;
 
@@ -116,8 +117,51 @@ pub(crate) trait RowCoder<T> {
     ) -> bool {
         false
     }
-    /// Reads the raw bits of a token. Returns the residual, or `None` for a literal, whose index in the region is `at`.
-    fn raw(&mut self, _token: u8, _at: usize) -> Option<i32> {
-        None
+    /// Reads the raw bits of a token, whose index in the region is `at`.
+    fn raw(&mut self, _token: u8, _at: usize) -> RawPoint<T> {
+        RawPoint::Residual(0)
+    }
+}
+
+/// Literals at this distance from their prediction or further, in steps, are not used in predictions.
+const MAX_LITERAL_STEPS: f64 = (1u64 << 53) as f64;
+
+/// A point that has raw bits.
+pub(crate) enum RawPoint<T> {
+    /// The residual, in steps.
+    Residual(i32),
+    /// The value.
+    Literal(T),
+}
+
+impl<T: Element> RawPoint<T> {
+    /// The value that later predictions use.
+    #[inline(always)]
+    pub(crate) fn value(&self, prediction: T, step: T) -> T {
+        match self {
+            Self::Residual(residual) => prediction.plus(T::from_i32(*residual).times(step)),
+            Self::Literal(literal) => literal_or_prediction(*literal, prediction, step),
+        }
+    }
+
+    /// The magnitude of the residual.
+    #[inline(always)]
+    pub(crate) fn magnitude(&self) -> u8 {
+        match self {
+            Self::Residual(residual) => residual.unsigned_abs().min(255) as u8,
+            Self::Literal(_) => u8::MAX,
+        }
+    }
+}
+
+/// Returns the value that later predictions use for a literal: the literal, or its prediction if both differ so much that the
+/// literal is an outlier.
+#[inline(always)]
+pub(crate) fn literal_or_prediction<T: Element>(literal: T, prediction: T, step: T) -> T {
+    let distance = (literal.to_f64() - prediction.to_f64()).abs();
+    if distance < MAX_LITERAL_STEPS * step.to_f64() {
+        literal
+    } else {
+        prediction
     }
 }

@@ -8,7 +8,7 @@ use crate::entropy::token::{self, DIRECT, FIRST_LONG_TOKEN, LITERAL, for_each_ra
 use crate::entropy::token_groups::{Groups, TokenDecoder};
 use crate::error::{Result, corrupt};
 use crate::predict::reconstruct::{add_and_store_magnitudes, add_tokens};
-use crate::predict::row::{Row, RowCoder};
+use crate::predict::row::{RawPoint, Row, RowCoder, literal_or_prediction};
 use crate::quantize::float_order::sum;
 use crate::simd::compact::{compact, expand, expand_rows};
 use crate::simd::dispatch::vectorised;
@@ -170,32 +170,27 @@ impl<'a> Decoder<'a> {
         let step = T::from_f64(row.level.step);
         let tokens = std::mem::take(&mut self.tokens);
         for_each_raw(&tokens[..row.points], |k, token| {
-            let residual =
-                self.raw_residual::<T>(token, row.location.start + k * row.location.step);
-            row.values[k] = match residual {
-                Some(residual) => row.predictions[k].plus(T::from_i32(residual).times(step)),
-                None => row.predictions[k],
-            };
+            let raw = self.raw_point::<T>(token, row.location.start + k * row.location.step);
+            row.values[k] = raw.value(row.predictions[k], step);
             if let Some(magnitudes) = &mut row.magnitudes {
-                let size = residual.map_or(u32::MAX, i32::unsigned_abs);
-                magnitudes[k] = size.min(255) as u8;
+                magnitudes[k] = raw.magnitude();
             }
         });
         self.tokens = tokens;
     }
 
-    /// Reads the raw bits of a token. Returns the residual, or `None` for a literal, whose index in the region is `at`.
-    fn raw_residual<T: Element>(&mut self, token: u8, at: usize) -> Option<i32> {
+    /// Reads the raw bits of a token, whose index in the region is `at`.
+    fn raw_point<T: Element>(&mut self, token: u8, at: usize) -> RawPoint<T> {
         if token == LITERAL {
-            self.literals
-                .push((at, self.packets[self.current].raw.read(8 * T::SIZE as u32)));
-            return None;
+            let bits = self.packets[self.current].raw.read(8 * T::SIZE as u32);
+            self.literals.push((at, bits));
+            return RawPoint::Literal(T::from_word(bits));
         }
         let folded = token::join(
             token,
             self.packets[self.current].raw.read(token::raw_bits(token)),
         );
-        Some(token::unfold(folded) as i32)
+        RawPoint::Residual(token::unfold(folded) as i32)
     }
 
     /// Reconstructs a row with frequent raw bits, or a lossless row.
@@ -229,9 +224,11 @@ impl<'a> Decoder<'a> {
         }
         let literals = (0..n).filter(|k| self.tokens[*k] == LITERAL);
         if largest == LITERAL {
-            literals
-                .clone()
-                .for_each(|k| row.values[k] = row.predictions[k]);
+            let of_row = self.literals.len() - literals.clone().count();
+            for (k, (_, bits)) in literals.clone().zip(&self.literals[of_row..]) {
+                let literal = T::from_word(*bits);
+                row.values[k] = literal_or_prediction(literal, row.predictions[k], step);
+            }
         }
         let Some(magnitudes) = row.magnitudes else {
             return;
@@ -282,8 +279,8 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         self.has_raw_bits
     }
 
-    fn raw(&mut self, token: u8, at: usize) -> Option<i32> {
-        self.raw_residual::<T>(token, at)
+    fn raw(&mut self, token: u8, at: usize) -> RawPoint<T> {
+        self.raw_point(token, at)
     }
 
     fn row(&mut self, mut row: Row<'_, T>) {

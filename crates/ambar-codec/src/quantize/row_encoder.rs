@@ -5,15 +5,12 @@ use crate::element::Element;
 use crate::entropy::CONTEXTS;
 use crate::entropy::symbols::Symbols;
 use crate::entropy::token::{self, DIRECT, LITERAL};
-use crate::predict::row::{Row, RowBatch, RowCoder, RowLocation};
+use crate::predict::row::{Row, RowBatch, RowCoder, RowLocation, literal_or_prediction};
 use crate::quantize::float_order::difference;
 use crate::simd::compact::{append, append_rows};
 use crate::simd::dispatch::vectorised;
 use crate::simd::{LANES, RowMask};
 
-/// Residuals, in steps, are smaller than this, so that they are exact float32 values. Values with larger residuals are
-/// literals.
-const MAX_STEPS: f64 = (1 << 23) as f64;
 /// Adding this to a much smaller number leaves the rounded number in the lowest bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
@@ -85,7 +82,11 @@ impl<T: Element> PaddingPoint<T> {
     fn steps(&self, prediction: T, step: f64) -> f64 {
         let off = self.original.to_f64() - prediction.to_f64();
         let steps = rounded(shrunk(off, self.tolerance.to_f64()) / step);
-        if steps.abs() < MAX_STEPS { steps } else { 0.0 }
+        if steps.abs() < T::MAX_STEPS {
+            steps
+        } else {
+            0.0
+        }
     }
 }
 
@@ -155,7 +156,7 @@ impl<'a, T: Element> Encoder<'a, T> {
     /// Codes one value within the bound. Returns the decoded value.
     #[inline(always)]
     fn quantize_value(&mut self, x: T, prediction: T, steps: f64, step: T) -> CodedValue<T> {
-        if steps.abs() < MAX_STEPS {
+        if steps.abs() < T::MAX_STEPS {
             let value = prediction.plus(T::from_f64(steps).times(step)).to_f64();
             if within(value, x.to_f64(), value - x.to_f64(), self.bound) {
                 let steps = steps as i64;
@@ -167,7 +168,7 @@ impl<'a, T: Element> Encoder<'a, T> {
             }
         }
         CodedValue {
-            value: prediction,
+            value: literal_or_prediction(x, prediction, step),
             magnitude: u8::MAX,
             token: self.write_literal(x),
         }
@@ -485,7 +486,7 @@ vectorised! {
             let steps = rounded(if SHRINKS { shrunk(steps, dead_zones[k]) } else { steps });
             let value = prediction.plus(T::from_f64(steps).times(step));
             let error = (value.to_f64() - originals[k].to_f64()).abs();
-            let is_within_bound = (steps.abs() < MAX_STEPS) & (error < bound);
+            let is_within_bound = (steps.abs() < T::MAX_STEPS) & (error < bound);
             failures |= u64::from(!is_within_bound);
             let whole = (steps + ROUNDER).to_bits() as i32;
             folded[k] = (whole << 1 ^ whole >> 31) as u32;

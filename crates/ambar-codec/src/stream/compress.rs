@@ -2,6 +2,7 @@
 
 use crate::bound::mapping::Mapping;
 use crate::bound::{ErrorBound, exact, rounding};
+use crate::domain::components::with_coding_order;
 use crate::domain::regions::Layout;
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
@@ -9,7 +10,7 @@ use crate::entropy::exceptions::Exceptions;
 use crate::error::{Result, invalid};
 use crate::simd::dispatch::vectorised;
 use crate::stream::bound_search::BoundSearch;
-use crate::stream::decode::decode;
+use crate::stream::decode::decode_in_coding_order;
 use crate::stream::encode::{Workspace, encode_coded_values, has_many_literals};
 use crate::stream::header::{BoundKind, Header};
 use crate::stream::mean_error;
@@ -51,26 +52,28 @@ pub fn encode_into<T: Element>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let bound = bound.into();
-    layout.check(values.len())?;
-    let coded = CodedValues::new(values, bound)?;
-    let params = match params {
-        Some(params) => params,
-        None => tune::tune(&coded.values, layout, coded.bound, is_rms(bound))?,
-    };
-    let mut encoder = StreamEncoder {
-        values,
-        layout,
-        params,
-        workspace,
-        out,
-    };
-    if let ErrorBound::Rms(root) = bound {
-        return encoder.rms(root);
-    }
-    if coded.coding.is_some() {
-        return encoder.relative(bound, coded);
-    }
-    encoder.encode(&coded, &[])
+    with_coding_order(values, layout, |values, layout, components| {
+        let coded = CodedValues::new(values, bound)?;
+        let params = match params {
+            Some(params) => params,
+            None => coded.params(tune::tune, layout, bound)?,
+        };
+        let mut encoder = StreamEncoder {
+            values,
+            layout,
+            components,
+            params,
+            workspace,
+            out,
+        };
+        if let ErrorBound::Rms(root) = bound {
+            return encoder.rms(root);
+        }
+        if coded.coding.is_some() {
+            return encoder.relative(bound, coded);
+        }
+        encoder.encode(&coded, &[])
+    })
 }
 
 /// Chooses encoder parameters for values like these, such as all chunks of the array that they are from.
@@ -82,9 +85,7 @@ pub fn tune<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    let bound = bound.into();
-    let coded = CodedValues::new(values, bound)?;
-    tune::tune(&coded.values, layout, coded.bound, is_rms(bound))
+    tune_coded_values(tune::tune, values, layout, bound.into())
 }
 
 /// Chooses encoder parameters for small streams, which have contexts of rows, and tokens that are coded adaptively where
@@ -98,9 +99,7 @@ pub fn tune_small<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    let bound = bound.into();
-    let coded = CodedValues::new(values, bound)?;
-    tune::tune_small(&coded.values, layout, coded.bound, is_rms(bound))
+    tune_coded_values(tune::tune_small, values, layout, bound.into())
 }
 
 /// Chooses encoder parameters for fast encoding and decoding: bit-packed streams for arrays, unless they are more than
@@ -113,9 +112,23 @@ pub fn tune_fast<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    let bound = bound.into();
-    let coded = CodedValues::new(values, bound)?;
-    tune::tune_fast(&coded.values, layout, coded.bound, is_rms(bound))
+    tune_coded_values(tune::tune_fast, values, layout, bound.into())
+}
+
+/// A function that chooses encoder parameters for coded values within an absolute bound, which may be one of the root mean
+/// squared error.
+type TuneFunction<T> = fn(&[T], &Layout<'_>, f64, bool) -> Result<EncoderParams>;
+
+/// Chooses encoder parameters.
+fn tune_coded_values<T: Element>(
+    tune: TuneFunction<T>,
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: ErrorBound,
+) -> Result<EncoderParams> {
+    with_coding_order(values, layout, |values, layout, _| {
+        CodedValues::new(values, bound)?.params(tune, layout, bound)
+    })
 }
 
 /// Whether a bound limits the root mean squared error and no single value.
@@ -159,6 +172,18 @@ impl<'a, T: Element> CodedValues<'a, T> {
                 ));
             }
         })
+    }
+
+    /// Chooses encoder parameters.
+    fn params(
+        &self,
+        tune: TuneFunction<T>,
+        layout: &Layout<'_>,
+        bound: ErrorBound,
+    ) -> Result<EncoderParams> {
+        let params = tune(&self.values, layout, self.bound, is_rms(bound))?;
+        // Where mapped values are not quantized, the values are rounded instead.
+        Ok(params.with_lossless_coding(params.is_lossless() && self.coding.is_none()))
     }
 
     /// Rounds each value; the rounded values are lossless.
@@ -276,6 +301,7 @@ fn is_within<T: Element>(original: T, decoded: T, relative: f64, floor: f64) -> 
 struct StreamEncoder<'a, T> {
     values: &'a [T],
     layout: &'a Layout<'a>,
+    components: Option<usize>,
     params: EncoderParams,
     workspace: &'a mut Workspace<T>,
     out: &'a mut Vec<u8>,
@@ -287,6 +313,7 @@ impl<T: Element> StreamEncoder<'_, T> {
             relative: coded.coding,
             exceptions,
             minimum: coded.minimum.map(T::to_word),
+            components: self.components,
         };
         encode_coded_values(
             &coded.values,
@@ -299,13 +326,13 @@ impl<T: Element> StreamEncoder<'_, T> {
         )
     }
 
-    /// Decodes the stream into `workspace.decoded`.
+    /// Decodes the stream into `workspace.decoded`, in the order of coding.
     fn decode(&mut self) -> Result<()> {
         let mut decoded = std::mem::take(&mut self.workspace.decoded);
         decoded.resize(self.values.len(), T::default());
-        let result = decode(self.out, &mut decoded, self.workspace);
+        let result = decode_in_coding_order(self.out, &mut decoded, self.workspace);
         self.workspace.decoded = decoded;
-        result
+        result.map(|_| ())
     }
 
     /// Encodes within a relative bound. Values whose decoded value breaks it become exceptions.
@@ -351,11 +378,15 @@ impl<T: Element> StreamEncoder<'_, T> {
         if self.params.is_bit_packed() && matches!(self.layout, Layout::Array(_)) {
             return self.bit_packed_rms(root);
         }
-        let least = nonnegative_minimum(self.values);
+        let prelude = Prelude {
+            minimum: nonnegative_minimum(self.values).map(T::to_word),
+            components: self.components,
+            ..Prelude::default()
+        };
         let params = self.params.with_rdo(true);
         let (values, layout) = (self.values, self.layout);
         let mut encode =
-            |params| mean_error::encode(values, layout, root, least, params, self.workspace);
+            |params| mean_error::encode(values, layout, root, &prelude, params, self.workspace);
         let mut stream = encode(params)?;
         if stream.is_none() && params.omitted_wavelet_levels().is_some() {
             stream = encode(params.with_wavelet(None))?;

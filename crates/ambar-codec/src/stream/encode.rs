@@ -84,6 +84,7 @@ fn write_bit_packed_header<T: Element>(
         bound: prelude.kind(bound),
         is_masked: false,
         is_clamped: prelude.minimum.is_some(),
+        has_components: prelude.components.is_some(),
         mode: Mode::BitPacked,
     };
     out.clear();
@@ -107,11 +108,14 @@ fn encode_entropy_coded<T: Element>(
     prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
+    let mut separated = Vec::new();
+    let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separated);
     let (bound, params) = supported::<T>(bound, layout, params);
     let buffers = &mut workspace.buffers;
     let input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
     make_symbols(&input, bound, params, workspace);
-    if bound > 0.0 && has_many_literals(&workspace.symbols, values.len()) {
+    let is_fine = params.is_lossless() || has_many_literals(&workspace.symbols, values.len());
+    if bound > 0.0 && is_fine {
         let bounded = std::mem::take(&mut workspace.symbols);
         let lossless = encode_entropy_coded(values, layout, 0.0, params, prelude, workspace)?;
         if symbol_bits(&workspace.symbols, 1.0) <= symbol_bits(&bounded, 1.0) {
@@ -289,7 +293,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
         let (mut all, mut predicts_holes) = (Vec::new(), false);
-        let fill = frequent_nan(values);
+        let fill = frequent_fill(values);
         let arrangement = match layout {
             Layout::Array(shape) => {
                 let (inner, _) = regions::array_regions(shape)?;
@@ -348,7 +352,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             regions: all,
             count: values.len(),
             shift: if bound == 0.0 {
-                common_zero_bits(values)
+                common_zero_bits(values, fill)
             } else {
                 0
             },
@@ -357,6 +361,19 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             least: None,
             wavelet: None,
         })
+    }
+
+    /// The bits of the masks.
+    pub(crate) fn mask_bits(&self) -> f64 {
+        let masks = self.masks.as_ref();
+        masks.map_or(0.0, |(_, bytes)| 8.0 * bytes.len() as f64)
+    }
+
+    /// The number of finite values that are not masked.
+    pub(crate) fn count_finite(&self, values: &[T]) -> usize {
+        let fill = self.masks.as_ref().map(|(fill, _)| *fill);
+        let is_counted = |x: &&T| x.to_f64().is_finite() && Some(x.to_word()) != fill;
+        values.iter().filter(is_counted).count()
     }
 
     /// Whether the regions hold wavelet coefficients.
@@ -424,8 +441,12 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             (Arrangement::Cells, _) => PacketCount::Exactly(1),
             // Coefficients belong to no level.
             _ if self.wavelet.is_some() => PacketCount::Exactly(1),
-            // Exceptions belong to no level.
-            _ if !prelude.exceptions.is_empty() => PacketCount::Exactly(1),
+            // Levels of separate planes or rows are not those of the array.
+            (Arrangement::Array, _) if params.separate_dimensions() > 0 => PacketCount::Exactly(1),
+            // Components and exceptions belong to no level.
+            _ if prelude.components.is_some() || !prelude.exceptions.is_empty() => {
+                PacketCount::Exactly(1)
+            }
             (_, Some(count)) => PacketCount::Exactly(count),
             (_, None) => PacketCount::AtMost(MAX_PACKETS),
         };
@@ -445,6 +466,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             bound: prelude.kind(bound),
             is_masked: self.masks.is_some(),
             is_clamped: prelude.minimum.is_some(),
+            has_components: prelude.components.is_some(),
             mode: Mode::EntropyCoded(Coding {
                 contexts,
                 predicts_holes: self.predicts_holes,
@@ -516,30 +538,65 @@ fn write_tables(tables: &EncodedTables, out: &mut Vec<u8>) {
     out.extend_from_slice(&tables.bytes);
 }
 
-/// The number of lowest bits that are 0 in all values except literals.
-fn common_zero_bits<T: Element>(values: &[T]) -> u32 {
-    let predictable = values.iter().filter(|x| x.is_predictable());
+/// The number of lowest bits that are 0 in all values except literals and those with the bits `fill`.
+fn common_zero_bits<T: Element>(values: &[T], fill: Option<u64>) -> u32 {
+    let is_coded = |x: &&T| x.is_predictable() && Some(x.to_word()) != fill;
+    let predictable = values.iter().filter(is_coded);
     match predictable.fold(0, |bits, x| bits | x.to_word()) {
         0 => 0,
         bits => bits.trailing_zeros(),
     }
 }
 
-/// The bits of the first NaN, if they are frequent enough to pay for masks.
-fn frequent_nan<T: Element>(values: &[T]) -> Option<u64> {
-    if !has_nan(values) {
-        return None;
+/// The bits of a frequent value that masks replace: a NaN, or a value further from all values that differ from it than their
+/// range, such as -9999.
+fn frequent_fill<T: Element>(values: &[T]) -> Option<u64> {
+    let is_frequent = |fill: &T| {
+        let bits = fill.to_word();
+        values.iter().filter(|x| x.to_word() == bits).count() >= values.len() / 1024 + 8
+    };
+    let [least, most] = extremes(values, T::from_f64(f64::NAN));
+    if least.to_f64().is_nan() {
+        let nan = values.iter().find(|x| x.to_f64().is_nan());
+        return nan.filter(|nan| is_frequent(nan)).map(|nan| nan.to_word());
     }
-    let nan = |x: &&T| x.to_f64().is_nan();
-    let fill = values.iter().find(nan)?.to_word();
-    let count = values.iter().filter(|x| x.to_word() == fill).count();
-    (count >= values.len() / 1024 + 8).then_some(fill)
+    let is_far = |fill: &T| {
+        let [others_least, others_most] = extremes(values, *fill).map(T::to_f64);
+        let gap = (others_least - fill.to_f64()).max(fill.to_f64() - others_most);
+        others_most > others_least && gap > others_most - others_least
+    };
+    let fill = [least, most]
+        .into_iter()
+        .find(|fill| is_far(fill) && is_frequent(fill));
+    fill.map(T::to_word)
 }
 
 vectorised! {
-    /// Whether any value is NaN.
-    fn has_nan [T: Element] of [T] (values: &[T]) -> bool {
-        values.iter().fold(false, |any, x| any | x.to_f64().is_nan())
+    /// The least and the largest value, without those that equal `fill`; both are NaN if any value is.
+    fn extremes [T: Element] of [T] (values: &[T], fill: T) -> [T; 2] {
+        let (mut least, mut most) = ([T::from_f64(f64::INFINITY); 16], [T::from_f64(f64::NEG_INFINITY); 16]);
+        let (chunks, rest) = values.as_chunks::<16>();
+        let mut nan_bits = 0;
+        let mut add = |k: usize, x: T| {
+            let is_other = x != fill;
+            least[k] = if is_other & (x < least[k]) { x } else { least[k] };
+            most[k] = if is_other & (x > most[k]) { x } else { most[k] };
+            nan_bits |= u8::from(x.to_f64().is_nan());
+        };
+        for chunk in chunks {
+            for (k, x) in chunk.iter().enumerate() {
+                add(k, *x);
+            }
+        }
+        for (k, x) in rest.iter().enumerate() {
+            add(k, *x);
+        }
+        if nan_bits > 0 {
+            return [T::from_f64(f64::NAN); 2];
+        }
+        let least = least.into_iter().fold(least[0], |a, b| if b < a { b } else { a });
+        let most = most.into_iter().fold(most[0], |a, b| if b > a { b } else { a });
+        [least, most]
     }
 }
 

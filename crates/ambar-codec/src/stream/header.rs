@@ -74,12 +74,15 @@ pub(crate) struct Header {
     pub is_masked: bool,
     /// Whether a minimum is stored, which replaces smaller decoded values.
     pub is_clamped: bool,
+    /// Whether the values are components, which are coded one after another.
+    pub has_components: bool,
     pub mode: Mode,
 }
 
 const BOUND_SHIFT: u32 = 2;
 const MASKED: u8 = 1 << 4;
 const CLAMPED: u8 = 1 << 5;
+const COMPONENTS: u8 = 1 << 6;
 
 const PREDICTS_HOLES: u8 = 1 << 2;
 const GROUP_SIZE_SHIFT: u32 = 3;
@@ -103,7 +106,8 @@ impl Header {
         };
         let masked = if self.is_masked { MASKED } else { 0 };
         let clamped = if self.is_clamped { CLAMPED } else { 0 };
-        let content = arrangement | bound << BOUND_SHIFT | masked | clamped;
+        let components = if self.has_components { COMPONENTS } else { 0 };
+        let content = arrangement | bound << BOUND_SHIFT | masked | clamped | components;
         let mode = match self.mode {
             Mode::BitPacked => 0,
             Mode::EntropyCoded(coding) => coding.to_byte(),
@@ -135,8 +139,8 @@ impl Header {
             }
         };
         let content = cursor.byte()?;
-        if content >> 6 != 0 {
-            return Err(reserved("content", content, 0b1100_0000));
+        if content >> 7 != 0 {
+            return Err(reserved("content", content, 0b1000_0000));
         }
         let header = Self {
             value_size,
@@ -162,6 +166,7 @@ impl Header {
             },
             is_masked: content & MASKED != 0,
             is_clamped: content & CLAMPED != 0,
+            has_components: content & COMPONENTS != 0,
             mode: match cursor.byte()? {
                 0 => Mode::BitPacked,
                 byte => Mode::EntropyCoded(Coding::from_byte(byte)?),
@@ -177,6 +182,12 @@ impl Header {
     }
 
     fn check(&self) -> Result<()> {
+        if self.has_components && self.arrangement != Arrangement::Array {
+            return Err(corrupt!(
+                "a stream of components has the arrangement {:?}; expected an array",
+                self.arrangement
+            ));
+        }
         let Mode::EntropyCoded(coding) = self.mode else {
             if self.arrangement == Arrangement::Array && !self.is_masked {
                 return Ok(());
@@ -199,6 +210,12 @@ impl Header {
         if self.arrangement == Arrangement::Cells && coding.packets > 1 {
             return Err(corrupt!(
                 "a stream of cells has {} level packets; expected 1",
+                coding.packets
+            ));
+        }
+        if self.has_components && coding.packets > 1 {
+            return Err(corrupt!(
+                "a stream of components has {} level packets; expected 1",
                 coding.packets
             ));
         }
@@ -314,13 +331,13 @@ mod tests {
                 }
             }
         }
-        // Two value types, clamped or not. Bit-packed arrays have three kinds of bounds.
-        // Entropy-coded: masked or not, cells with 1 packet, arrays and blocks with 1 to 4; contexts of levels have 8
-        // variants, of rows 3, of planes 3 unless lossless.
+        // Two value types, clamped or not. Bit-packed arrays have three kinds of bounds, with or without components.
+        // Entropy-coded: masked or not, cells and components with 1 packet, other arrays and blocks with 1 to 4; contexts of
+        // levels have 8 variants, of rows 3, of planes 3 unless lossless.
         // Predicted holes: blocks that are neither lossless nor masked, with contexts of levels or planes.
-        let packets = 1 + 4 + 4;
+        let packets = 1 + 1 + 4 + 4;
         let entropy_coded = packets * 2 * (3 * (8 + 3) + 2 * 3) + 2 * 4 * (8 + 3);
-        assert_eq!(accepted, 2 * 2 * (3 + entropy_coded));
+        assert_eq!(accepted, 2 * 2 * (2 * 3 + entropy_coded));
     }
 
     #[test]
@@ -333,7 +350,7 @@ mod tests {
         let error = Header::parse(&mut Cursor(&[1, 1, 0x90, 0])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "reserved bits are set in the content byte: 0b10010000; expected 0 in bits 0b11000000"
+            "reserved bits are set in the content byte: 0b10010000; expected 0 in bits 0b10000000"
         );
     }
 }

@@ -19,15 +19,13 @@ const INTERPOLATION_RANGE: RangeInclusive<f64> = 0.88..=1.12;
 pub(crate) struct ErrorBudget {
     /// The bound of uniform errors that have the allowed mean square.
     bound: f64,
-    /// The number of finite values; others have no error.
+    /// The number of finite values that are not masked; others have no error.
     count: usize,
 }
 
 impl ErrorBudget {
-    /// The budget of values with an allowed error, which is that of uniform errors within `bound`.
-    pub(crate) fn new<T: Element>(bound: f64, values: &[T]) -> Self {
-        let finite = values.iter().filter(|x| x.to_f64().is_finite());
-        let count = finite.count();
+    /// The budget of `count` values with an allowed error, which is that of uniform errors within `bound`.
+    pub(crate) fn new(bound: f64, count: usize) -> Self {
         Self { bound, count }
     }
 
@@ -134,8 +132,8 @@ impl Trial {
     }
 }
 
-/// Encodes values so that their root mean squared error is at most `root`. `least` is the smallest value, if no value is below
-/// 0. `None` if no trial met the bound.
+/// Encodes values so that their root mean squared error is at most `root`. `prelude` has the smallest value, if no value is
+/// below 0. `None` if no trial met the bound.
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
@@ -143,24 +141,27 @@ pub(crate) fn encode<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     root: f64,
-    least: Option<T>,
+    prelude: &Prelude<'_>,
     params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) -> Result<Option<Vec<u8>>> {
     let uniform = (root * 3f64.sqrt()).min(f64::MAX);
+    let mut separated = Vec::new();
+    let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separated);
     let (bound, params) = supported::<T>(uniform, layout, params);
     if bound == 0.0 {
         return Ok(None);
     }
-    let budget = ErrorBudget::new(bound, values);
     let mut buffers = std::mem::take(&mut workspace.buffers);
     let mut input = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
+    let budget = ErrorBudget::new(bound, input.count_finite(values));
+    let least = prelude.minimum.map(T::from_word);
     input.least = least;
     if let Some(omitted) = params.omitted_wavelet_levels() {
         input.transform(omitted, &mut buffers);
     }
     let found = widest_bound(&input, budget, params, workspace)?;
-    let mut stream = found.map(|bound| finish(&input, bound, params, workspace));
+    let mut stream = found.map(|bound| finish(&input, bound, params, prelude, workspace));
     if let (Some(bound), Some(found), true) = (found, &mut stream, input.is_transformed()) {
         // The parameters may be those of another chunk, of which wavelets make shorter streams.
         let mut plain = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
@@ -174,7 +175,7 @@ pub(crate) fn encode<T: Element>(
             measured = budget.quantize_and_measure(&plain, root, params, workspace);
         }
         if measured <= 1.0 && symbol_bits(&workspace.symbols, 1.0) < length {
-            let other = finish(&plain, plain_bound, params, workspace);
+            let other = finish(&plain, plain_bound, params, prelude, workspace);
             if other.len() < found.len() {
                 *found = other;
             }
@@ -208,6 +209,7 @@ fn finish<T: Element>(
     input: &EncoderInput<'_, T>,
     bound: f64,
     params: EncoderParams,
+    prelude: &Prelude<'_>,
     workspace: &Workspace<T>,
 ) -> Vec<u8> {
     // Errors may reach almost the width of a bin; those of wavelets have no bound.
@@ -218,7 +220,7 @@ fn finish<T: Element>(
     };
     let prelude = Prelude {
         minimum: input.least_within(largest_error).map(T::to_word),
-        ..Prelude::default()
+        ..*prelude
     };
     input.stream(&workspace.symbols, bound, params, &prelude)
 }

@@ -45,6 +45,10 @@ pub struct EncoderParams {
     omitted_wavelet_levels: Option<u8>,
     /// The first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
     first_ratio: Option<f32>,
+    /// Whether streams are lossless where that is smaller, although the bound allows errors.
+    is_lossless: bool,
+    /// How many slow dimensions of a region of an array are separate, 0 to 2.
+    separate_dimensions: u8,
 }
 
 /// The bit of the level options which states that the stream holds wavelet coefficients.
@@ -203,6 +207,32 @@ impl EncoderParams {
         }
     }
 
+    /// Replaces whether streams are lossless where that is smaller, although the bound allows errors.
+    pub(crate) fn with_lossless_coding(self, is_lossless: bool) -> Self {
+        Self {
+            is_lossless,
+            ..self
+        }
+    }
+
+    /// Whether streams are lossless where that is smaller, although the bound allows errors.
+    pub(crate) fn is_lossless(self) -> bool {
+        self.is_lossless
+    }
+
+    /// Replaces how many slow dimensions of a region of an array are separate, 0 to 2: each index of them is a region of its own.
+    pub(crate) fn with_separate_dimensions(self, separate_dimensions: u8) -> Self {
+        Self {
+            separate_dimensions,
+            ..self
+        }
+    }
+
+    /// How many slow dimensions of a region of an array are separate.
+    pub(crate) fn separate_dimensions(self) -> usize {
+        usize::from(self.separate_dimensions)
+    }
+
     /// When tokens are coded adaptively.
     pub(crate) fn adaptive_use(self) -> AdaptiveUse {
         if self.favours_size {
@@ -224,7 +254,8 @@ impl EncoderParams {
 
     /// Splits streams into 1 to 4 level packets. The first `k` of `n` packets give every `2^(n - k)`th value of each
     /// dimension (see [`decode_prefix`](crate::decode_prefix)). By default, the number depends on the size of the
-    /// stream, and packets add less than 0.5 % to it. Streams of cells have one packet.
+    /// stream, and packets add less than 0.5 % to it. Streams of cells, of components, and of separate planes or rows have one
+    /// packet.
     #[must_use]
     pub fn with_packets(self, count: usize) -> Self {
         Self {

@@ -3,6 +3,7 @@
 
 use crate::bound::ErrorBound;
 use crate::bound::mapping::Mapping;
+use crate::domain::components::MAX_COMPONENTS;
 use crate::element::Element;
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::entropy::exceptions;
@@ -38,6 +39,8 @@ pub(crate) struct Prelude<'a> {
     pub exceptions: &'a [u8],
     /// The bits of the smallest value.
     pub minimum: Option<u64>,
+    /// The number of components, if they are coded one after another.
+    pub components: Option<usize>,
 }
 
 impl<'a> Prelude<'a> {
@@ -61,6 +64,9 @@ impl<'a> Prelude<'a> {
         }
         if let Some(minimum) = self.minimum {
             out.extend_from_slice(&minimum.to_le_bytes()[..value_size]);
+        }
+        if let Some(components) = self.components {
+            write_number(components as u64, out);
         }
     }
 
@@ -97,6 +103,15 @@ impl<'a> Prelude<'a> {
             word[..header.value_size].copy_from_slice(cursor.bytes(header.value_size)?);
             prelude.minimum = Some(u64::from_le_bytes(word));
         }
+        if header.has_components {
+            let components = cursor.number_to(usize::MAX)?;
+            if !(2..=MAX_COMPONENTS).contains(&components) {
+                return Err(corrupt!(
+                    "the stream has {components} components; expected 2 to {MAX_COMPONENTS}"
+                ));
+            }
+            prelude.components = Some(components);
+        }
         Ok(prelude)
     }
 
@@ -120,7 +135,7 @@ impl<'a> Prelude<'a> {
         })
     }
 
-    /// Replaces coded values by values.
+    /// Replaces coded values by values, in the order of coding.
     ///
     /// # Errors
     /// `Corrupt` if the index of an exception is out of range.

@@ -1,11 +1,13 @@
 //! The choice of encoder parameters, by trials on a sample of the values.
 
 use crate::domain::blocks;
-use crate::domain::regions::{self, Layout, RegionBuffer, volume};
+use crate::domain::regions::{self, Layout, RegionBuffer, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
 use crate::quantize::float_order::difference;
-use crate::stream::encode::{EncoderInput, Workspace, encode_coded_values, estimate_bits};
+use crate::stream::encode::{
+    EncoderInput, Workspace, encode_coded_values, estimate_bits, supported,
+};
 use crate::stream::header::Contexts;
 use crate::stream::interpolation_choice::{self, Proposals};
 use crate::stream::mean_error::{self, ErrorBudget, Trial};
@@ -19,6 +21,13 @@ const MAX_CELL_SAMPLE: usize = 1 << 13;
 /// Maximum number of values to compare wavelets with interpolation.
 const MAX_WAVELET_SAMPLE: usize = 1 << 18;
 
+/// Differences along a dimension must take this much more than along faster ones, in units of [`difference_cost`], to try whether
+/// values are better not predicted along it.
+const MIN_ROUGHNESS: f64 = 1.0;
+/// Maximum ratio of the estimated size of separate regions to that of whole ones: the sample may differ from the other values.
+const MAX_SEPARATED_SIZE: f64 = 0.9;
+/// Streams of more bits for each value are compared with lossless ones: the bound may be finer than the values are.
+const MIN_LOSSLESS_BITS: f64 = 8.0;
 /// Maximum ratio of the estimated size with weights of phases to that without, which decodes faster.
 const MAX_FITTED_SIZE: f64 = 0.995;
 
@@ -72,7 +81,15 @@ fn tune_with<T: Element>(
 ) -> Result<EncoderParams> {
     // Weights of phases save less than 1 % where only the mean squared error is bounded.
     let fits_weights = !params.uses_rdo();
-    let mut chosen = tune_interpolation(values, layout, bound, params, fits_weights)?;
+    let (mut chosen, bits) = tune_interpolation(values, layout, bound, params, fits_weights)?;
+    if bits > MIN_LOSSLESS_BITS * values.len() as f64 && bound > 0.0 && !params.uses_rdo() {
+        let lossless = params.with_contexts(Contexts::Row);
+        let (lossless, lossless_bits) =
+            tune_interpolation(values, layout, 0.0, lossless, fits_weights)?;
+        if lossless_bits < bits {
+            chosen = lossless.with_lossless_coding(true);
+        }
+    }
     if let (true, Layout::Array(shape)) = (params.uses_rdo(), layout) {
         chosen = with_smaller_transform(values, shape, bound, chosen)?;
     }
@@ -80,22 +97,22 @@ fn tune_with<T: Element>(
     Ok(chosen.with_rdo(false))
 }
 
-/// Chooses level scaling and interpolation, with weights of phases if `fits_weights`; all else is that of `params`.
+/// Chooses level scaling and interpolation, with weights of phases if `fits_weights`, and the separate dimensions of arrays; all
+/// else is that of `params`. Also returns the estimated bits of all values.
 fn tune_interpolation<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
     params: EncoderParams,
     fits_weights: bool,
-) -> Result<EncoderParams> {
+) -> Result<(EncoderParams, f64)> {
     // The whole layout is checked, because a sample may be valid where the whole is not.
     layout.check(values.len())?;
     let contexts = params.contexts();
-    let (part, buffers) = (&mut Vec::new(), &mut Vec::new());
+    let buffers = &mut Vec::new();
     let input = match layout {
         Layout::Array(shape) => {
-            let shape = costliest_tile(values, shape, bound, MAX_SAMPLE, part);
-            EncoderInput::new(part, &Layout::Array(&shape), bound, contexts, buffers)?
+            return tune_array(values, shape, bound, params, fits_weights);
         }
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
@@ -132,13 +149,6 @@ fn tune_interpolation<T: Element>(
         interpolation_choice::propose(regions, bound, fits_weights)
     };
     let proposals = match layout {
-        Layout::Array(shape) => {
-            let (inner, count) = regions::array_regions(shape)?;
-            let size = volume(inner).unwrap_or(0);
-            let middle = values.chunks_exact(size.max(1)).nth(count / 2);
-            let regions = middle.map(|values| RegionBuffer::dense(inner, values));
-            propose(regions.as_slice())
-        }
         Layout::Blocks { .. } if input.count < values.len() => {
             let whole = EncoderInput::new(values, layout, bound, contexts, &mut Vec::new())?;
             propose(&whole.regions)
@@ -146,6 +156,50 @@ fn tune_interpolation<T: Element>(
         _ => propose(&input.regions),
     };
     Ok(choose(&input, bound, params, &proposals, scale))
+}
+
+/// As [`tune_interpolation`], for an array.
+fn tune_array<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    params: EncoderParams,
+    fits_weights: bool,
+) -> Result<(EncoderParams, f64)> {
+    let mut part = Vec::new();
+    let tile = costliest_tile(values, shape, bound, MAX_SAMPLE, &mut part);
+    let scale = values.len() as f64 / part.len().max(1) as f64;
+    let tune_separated = |count: u8| -> Result<(EncoderParams, f64)> {
+        let sample = separate_dimensions(&tile, usize::from(count));
+        let layout = Layout::Array(&sample);
+        let (_, params) = supported::<T>(bound, &layout, params.with_separate_dimensions(count));
+        let input = EncoderInput::new(&part, &layout, bound, params.contexts(), &mut Vec::new())?;
+        let (inner, region_count) =
+            regions::array_regions(&separate_dimensions(shape, usize::from(count)))?;
+        let size = volume(inner).unwrap_or(0);
+        let middle = values.chunks_exact(size.max(1)).nth(region_count / 2);
+        let middle = EncoderInput::new(
+            middle.unwrap_or_default(),
+            &Layout::Array(&middle.map_or([0; 3], |_| inner)),
+            bound,
+            params.contexts(),
+            &mut Vec::new(),
+        )?;
+        let proposals = interpolation_choice::propose(&middle.regions, bound, fits_weights);
+        let (params, bits) = choose(&input, bound, params, &proposals, scale);
+        Ok((params, bits + scale * input.mask_bits()))
+    };
+    let mut best = tune_separated(0)?;
+    for count in 1..3 {
+        if !has_rough_dimension(&part, &tile, usize::from(count), bound) {
+            continue;
+        }
+        let other = tune_separated(count)?;
+        if other.1 < MAX_SEPARATED_SIZE * best.1 {
+            best = other;
+        }
+    }
+    Ok(best)
 }
 
 /// Chooses wavelets or interpolation, by bits at equal squared error.
@@ -164,10 +218,17 @@ fn with_smaller_transform<T: Element>(
     } else {
         (shape.to_vec(), values)
     };
+    let separated = separate_dimensions(&shape, params.separate_dimensions());
     let (layout, contexts) = (Layout::Array(&shape), params.contexts());
-    let budget = ErrorBudget::new(bound, values);
     let mut workspace = Workspace::default();
-    let interpolated = EncoderInput::new(values, &layout, bound, contexts, &mut Vec::new())?;
+    let interpolated = EncoderInput::new(
+        values,
+        &Layout::Array(&separated),
+        bound,
+        contexts,
+        &mut Vec::new(),
+    )?;
+    let budget = ErrorBudget::new(bound, interpolated.count_finite(values));
     let first = budget.trial(&interpolated, bound, params, &mut workspace);
     let interpolation = mean_error::estimate(&interpolated, budget, first, params, &mut workspace);
     let params = params.with_first_ratio(interpolation.ratio);
@@ -184,6 +245,7 @@ fn with_smaller_transform<T: Element>(
         params
             .with_first_ratio(wavelet.ratio)
             .with_wavelet(Some(omitted))
+            .with_separate_dimensions(0)
     } else {
         params
     })
@@ -238,7 +300,7 @@ pub(crate) fn tune_fast<T: Element>(
     layout.check(values.len())?;
     let tuned = |values, layout: &Layout<'_>| -> Result<EncoderParams> {
         let params = balanced(layout, bound, is_rms);
-        let chosen = tune_interpolation(values, layout, bound, params, false)?;
+        let (chosen, _) = tune_interpolation(values, layout, bound, params, false)?;
         Ok(chosen.with_rdo(false).with_level_contexts())
     };
     let Layout::Array(shape) = layout else {
@@ -285,26 +347,56 @@ pub(crate) fn tune_fast<T: Element>(
     })
 }
 
+/// Whether differences along z (`count` 1) or y (`count` 2) of an array take more bits than those along each faster dimension;
+/// false without this dimension.
+fn has_rough_dimension<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    count: usize,
+    bound: f64,
+) -> bool {
+    let Some(first) = (shape.len() + count).checked_sub(4) else {
+        return false;
+    };
+    let cost = |d: usize| {
+        let stride: usize = shape[d + 1..].iter().product();
+        let (mut sum, mut pairs) = (0.0, 0usize);
+        for run in values.chunks_exact((stride * shape[d]).max(1)) {
+            for (a, b) in run.iter().zip(&run[stride..]).step_by(5) {
+                sum += difference_cost(*a, *b, bound);
+                pairs += 1;
+            }
+        }
+        (pairs > 0).then(|| sum / pairs as f64)
+    };
+    let own = cost(first);
+    let mut others = (first + 1..shape.len()).filter_map(cost);
+    own.is_some_and(|own| others.all(|other| own > other + MIN_ROUGHNESS))
+}
+
+/// Approximately twice the binary logarithm of a difference in steps; 0 for NaN and infinities.
+fn difference_cost<T: Element>(a: T, b: T, bound: f64) -> f64 {
+    let distance = (a.to_f64() - b.to_f64()).abs();
+    let steps = if bound > 0.0 {
+        0.5 * distance / bound
+    } else if distance.is_finite() {
+        difference(a, b, 0) as f64
+    } else {
+        f64::INFINITY
+    };
+    if steps < 1e300 {
+        ((steps + 1.0).to_bits() >> 51) as f64 - 2046.0
+    } else {
+        0.0
+    }
+}
+
 /// A relative estimate of the bits of consecutive values within a bound, 0 for lossless, from the differences of some of them.
 fn relative_cost<T: Element>(values: &[T], bound: f64) -> f64 {
-    let inverse = 0.5 / bound;
     let mut sum = 0.0;
     for eight in values.as_chunks::<8>().0.iter().step_by(4) {
         for pair in eight.windows(2) {
-            let distance = (pair[0].to_f64() - pair[1].to_f64()).abs();
-            let steps = if bound > 0.0 {
-                distance * inverse
-            } else if distance.is_finite() {
-                difference(pair[0], pair[1], 0) as f64
-            } else {
-                f64::INFINITY
-            };
-            // Approximately twice the binary logarithm. NaN and infinities do not count.
-            sum += if steps < 1e300 {
-                ((steps + 1.0).to_bits() >> 51) as f64 - 2046.0
-            } else {
-                0.0
-            };
+            sum += difference_cost(pair[0], pair[1], bound);
         }
     }
     sum
@@ -401,7 +493,7 @@ fn choose<T: Element>(
     params: EncoderParams,
     proposals: &Proposals,
     scale: f64,
-) -> EncoderParams {
+) -> (EncoderParams, f64) {
     let mut workspace = Workspace::default();
     let mut bits = |params| estimate_bits(sample, bound, params, scale, &mut workspace);
     let params = params.with_level_scaling(u8::from(bound > 0.0));
@@ -449,7 +541,7 @@ fn choose<T: Element>(
             best = loosest;
         }
     }
-    best
+    (best, least)
 }
 
 /// The bits of the level options.

@@ -137,13 +137,9 @@ impl<'a> ChunkGeometry<'a> {
                 origins: cells.origins,
             });
         }
-        // Lengths of 1 are left out; of more than four dimensions, the slowest are merged.
         let mut shape: Vec<usize> = lengths.iter().copied().filter(|n| *n != 1).collect();
-        let extra = shape.len().saturating_sub(4);
-        let outer: usize = shape.drain(..extra).product();
-        match shape.first_mut() {
-            Some(first) => *first *= outer,
-            None => shape.push(1),
+        if shape.is_empty() {
+            shape.push(1);
         }
         f(&Layout::Array(&shape))
     }

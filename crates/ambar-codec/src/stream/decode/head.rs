@@ -89,7 +89,7 @@ pub(super) fn parse_entropy_coded<'a>(
     most: usize,
 ) -> Result<ParsedStream<'a>> {
     let prelude = Prelude::parse(header, &mut cursor)?;
-    let values = cursor.number_to(most)?;
+    let values = value_count(&prelude, &mut cursor, most)?;
     let layout = match header.arrangement {
         Arrangement::Array => array(&mut cursor, values)?,
         Arrangement::Blocks => blocks_layout(&mut cursor, values)?,
@@ -143,6 +143,17 @@ impl ParsedStream<'_> {
             }
             ParsedLayout::Cells(_) => 0.125,
         }
+    }
+}
+
+/// The number of values, at most `most`.
+fn value_count(prelude: &Prelude<'_>, cursor: &mut Cursor<'_>, most: usize) -> Result<usize> {
+    let values = cursor.number_to(most)?;
+    match prelude.components {
+        Some(components) if !values.is_multiple_of(components) => Err(corrupt!(
+            "the stream has {values} values; expected a multiple of its {components} components"
+        )),
+        _ => Ok(values),
     }
 }
 
@@ -203,7 +214,7 @@ pub(super) fn parse_bit_packed<'a>(
     most: usize,
 ) -> Result<BitPacked<'a>> {
     let prelude = Prelude::parse(header, &mut cursor)?;
-    let values = cursor.number_to(most)?;
+    let values = value_count(&prelude, &mut cursor, most)?;
     let shape = shape(&mut cursor, values)?;
     let bound = read_bound(header, &mut cursor)?;
     Ok(BitPacked {

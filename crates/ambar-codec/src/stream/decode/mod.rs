@@ -8,6 +8,7 @@ mod sections;
 
 use crate::bitpack;
 use crate::domain::blocks;
+use crate::domain::components;
 use crate::domain::regions::RegionTarget;
 use crate::element::Element;
 use crate::entropy::adaptive;
@@ -58,6 +59,18 @@ pub fn decode<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
+    if let Some(components) = decode_in_coding_order(stream, out, workspace)? {
+        components::interleave_components(out, components);
+    }
+    Ok(())
+}
+
+/// As [`decode`], but leaves components one after another. Returns their number.
+pub(super) fn decode_in_coding_order<T: Element>(
+    stream: &[u8],
+    out: &mut [T],
+    workspace: &mut Workspace<T>,
+) -> Result<Option<usize>> {
     let mut cursor = Cursor::verified(stream)?;
     let body = cursor.0;
     let header = Header::parse(&mut cursor)?;
@@ -84,7 +97,8 @@ pub fn decode<T: Element>(
     }
     let prelude = parts.info.prelude;
     decode_levels(parts, packets, 0, out, workspace)?;
-    prelude.apply(out)
+    prelude.apply(out)?;
+    Ok(prelude.components)
 }
 
 fn decode_bit_packed<T: Element>(
@@ -92,13 +106,14 @@ fn decode_bit_packed<T: Element>(
     cursor: Cursor<'_>,
     out: &mut [T],
     workspace: &mut Workspace<T>,
-) -> Result<()> {
+) -> Result<Option<usize>> {
     let BitPacked { info, shape, rest } = parse_bit_packed(header, cursor, out.len())?;
     if info.values != out.len() || info.value_size != T::SIZE {
         return Err(info.differs_from::<T>(info.values, out.len()));
     }
     bitpack::decode(rest, &shape, info.bound, out, &mut workspace.bit_packing)?;
-    info.prelude.apply(out)
+    info.prelude.apply(out)?;
+    Ok(info.prelude.components)
 }
 
 /// Decodes a prefix of a stream, whose length [`prefix`] returns, at lower resolution: every `2^level`th value in each

@@ -198,10 +198,11 @@ fn array<T: Value>(
             return Ok(head.packet(&content, &[]));
         }
         let part = padding::cut(values, &shape, &unpadded);
-        let layout = Layout::Array(&unpadded);
+        let is_whole = unpadded == shape;
+        let layout = Layout::Array(if is_whole { chunk.shape } else { &unpadded });
         let workspace = T::workspace(workspaces);
         // If padding was cut off, all remaining values are within the array.
-        let bound = if unpadded == shape {
+        let bound = if is_whole {
             chunk.bound.of_padded(&part)
         } else {
             chunk.bound

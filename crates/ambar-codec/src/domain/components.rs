@@ -1,0 +1,146 @@
+//! Components of vectors and tensors: an array whose last dimensions are short is coded one component after another.
+
+use crate::domain::regions::{Layout, volume_of};
+use crate::element::Element;
+use crate::error::{Result, invalid};
+
+/// Maximum number of components: those of a tensor in three dimensions.
+pub(crate) const MAX_COMPONENTS: usize = 9;
+/// Any other dimension has at least this many times as many points as there are components.
+const MIN_POINTS: usize = 4;
+/// Maximum number of dimensions of a coded array.
+const MAX_DIMENSIONS: usize = 4;
+
+/// The arrangement in which an array is coded.
+struct CodedShape {
+    /// The coded shape, of 1 to 4 dimensions. Components are the first one, or a factor of it.
+    shape: Vec<usize>,
+    /// The number of components, if they are coded one after another.
+    components: Option<usize>,
+}
+
+impl CodedShape {
+    /// The arrangement of an array of any number of dimensions, the slowest of which are merged if there are more than four.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no dimension.
+    fn new(shape: &[usize]) -> Result<Self> {
+        if shape.is_empty() {
+            return Err(invalid!("the array has 0 dimensions; expected at least 1"));
+        }
+        let (mut points, mut components) = (shape, 1);
+        while let [outer @ .., last] = points {
+            let longest = outer.iter().max().copied().unwrap_or(0);
+            if !(2..=MAX_COMPONENTS).contains(last) || shape.contains(&0) {
+                break;
+            }
+            let count = components * last;
+            if count > MAX_COMPONENTS || longest < MIN_POINTS * count {
+                break;
+            }
+            (points, components) = (outer, count);
+        }
+        let mut coded = points.to_vec();
+        if components > 1 {
+            coded.insert(0, components);
+        }
+        let merged = coded.len().saturating_sub(MAX_DIMENSIONS);
+        let first = coded[..=merged]
+            .iter()
+            .fold(1usize, |product, n| product.saturating_mul(*n));
+        coded.splice(..=merged, [first]);
+        Ok(Self {
+            shape: coded,
+            components: (components > 1).then_some(components),
+        })
+    }
+}
+
+/// Calls `code` with values in the order of coding, their layout, and the number of components that are coded one after another.
+///
+/// # Errors
+/// `Invalid` if the layout does not fit the values; those of `code`.
+pub(crate) fn with_coding_order<T: Element, R>(
+    values: &[T],
+    layout: &Layout<'_>,
+    code: impl FnOnce(&[T], &Layout<'_>, Option<usize>) -> Result<R>,
+) -> Result<R> {
+    let Layout::Array(shape) = layout else {
+        layout.check(values.len())?;
+        return code(values, layout, None);
+    };
+    if volume_of(shape) != Some(values.len()) {
+        return Err(invalid!(
+            "found {} values for an array of shape {shape:?}",
+            values.len()
+        ));
+    }
+    let coded = CodedShape::new(shape)?;
+    let layout = Layout::Array(&coded.shape);
+    match coded.components {
+        Some(components) => code(
+            &separate_components(values, components),
+            &layout,
+            coded.components,
+        ),
+        None => code(values, &layout, None),
+    }
+}
+
+/// The values in the order of coding: component by component.
+fn separate_components<T: Element>(values: &[T], components: usize) -> Vec<T> {
+    let points = values.len() / components;
+    let mut out = vec![T::default(); values.len()];
+    for (point, all) in values.chunks_exact(components).enumerate() {
+        for (component, value) in all.iter().enumerate() {
+            out[component * points + point] = *value;
+        }
+    }
+    out
+}
+
+/// Undoes [`separate_components`].
+pub(crate) fn interleave_components<T: Element>(values: &mut [T], components: usize) {
+    let points = values.len() / components;
+    let coded = values.to_vec();
+    for (point, all) in values.chunks_exact_mut(components).enumerate() {
+        for (component, value) in all.iter_mut().enumerate() {
+            *value = coded[component * points + point];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_last_dimensions_are_components() {
+        let coded = |shape: &[usize]| {
+            let coded = CodedShape::new(shape).unwrap();
+            (coded.shape, coded.components)
+        };
+        assert_eq!(coded(&[100, 3]), (vec![3, 100], Some(3)));
+        assert_eq!(coded(&[100, 3, 3]), (vec![9, 100], Some(9)));
+        assert_eq!(coded(&[5, 40, 30, 3]), (vec![3, 5, 40, 30], Some(3)));
+        assert_eq!(coded(&[7, 5, 40, 30, 3]), (vec![21, 5, 40, 30], Some(3)));
+        assert_eq!(coded(&[0, 3]), (vec![0, 3], None));
+        assert_eq!(coded(&[8, 8, 8]), (vec![8, 8, 8], None));
+        assert_eq!(coded(&[100, 10]), (vec![100, 10], None));
+        assert_eq!(coded(&[100, 1]), (vec![100, 1], None));
+        assert_eq!(coded(&[3]), (vec![3], None));
+        assert_eq!(coded(&[2, 3, 4, 50, 60]), (vec![6, 4, 50, 60], None));
+        assert_eq!(coded(&[0, usize::MAX, 2]).1, None);
+        assert_eq!(coded(&[usize::MAX, 0, 5, 3]).1, None);
+        assert!(CodedShape::new(&[]).is_err());
+    }
+
+    #[test]
+    fn components_are_separate_components_and_interleaved() {
+        let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
+        let mut coded = separate_components(&values, 3);
+        assert_eq!(coded[..5], [0.0, 3.0, 6.0, 9.0, 1.0]);
+        interleave_components(&mut coded, 3);
+        assert_eq!(coded, values);
+    }
+}
