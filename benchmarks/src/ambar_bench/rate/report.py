@@ -23,8 +23,8 @@ NOTE = (
     "Bytes relative to those of SPERR at the same PSNR, in percent: below 0 is smaller. Bytes "
     "are interpolated between measured points. ambar and SPERR have a target PSNR and no bound "
     "of single values. Each field is one chunk. Fields that are set aside are a third of all, "
-    "chosen by name: the codec is not developed on them. Speeds are MB/s of one run on one "
-    "core, the choice of settings included."
+    "chosen by name: the codec is not developed on them, except that eraint-* led to separate "
+    "planes. Speeds are MB/s of one run on one core, the choice of settings included."
 )
 
 
