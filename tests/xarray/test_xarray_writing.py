@@ -160,6 +160,22 @@ def test_a_bound_leaves_missing_values_what_they_are(path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    "conversion", [{"scale_factor": 10.0}, {"add_offset": 1e5}, {"dtype": "f4"}, {"dtype": "i2"}]
+)
+def test_a_bound_refuses_encodings_that_change_values(
+    path: Path, conversion: dict[str, Any]
+) -> None:
+    dataset = xr.Dataset({"a": ("x", np.linspace(1e5, 2e5, 500))})
+    encoding = {"a": {"error_bound": 0.01, **conversion}}
+    key = next(iter(conversion))
+    with pytest.raises(ambar.InvalidError, match=f"'a' has an error bound.*{key}="):
+        dataset.ambar.write(path, encoding=encoding)
+    assert not path.exists()
+    dataset.ambar.write(path, encoding={"a": {"error_bound": 0.01, "dtype": "f8"}})
+    assert float(abs(reopened(path) - dataset)["a"].max()) <= 0.01
+
+
 def test_values_within_a_bound_are_moved_once(path: Path) -> None:
     values = np.random.default_rng(0).random((40, 50))
     dataset = xr.Dataset({"a": (("t", "x"), values)})

@@ -77,6 +77,26 @@ class ArrayEncoding:
                 )
 
 
+def check_conversions(variable: xr.Variable, name: str) -> None:
+    """Raise ValueError for an error bound if the encoding changes values before they are stored.
+
+    The bound would hold for the stored values, and not for the decoded ones.
+    """
+    encoding = variable.encoding
+    if encoding.get("error_bound") is None:
+        return
+    given = {key: encoding.get(key) for key in ("scale_factor", "add_offset", "dtype")}
+    dtype = given["dtype"]
+    if dtype is not None and np.dtype(dtype) == variable.dtype:
+        del given["dtype"]
+    if found := [f"{key}={value!r}" for key, value in given.items() if value is not None]:
+        raise _core.InvalidError(
+            f"variable {name!r} has an error bound, and the encoding {', '.join(found)}, which "
+            "changes values before the bound applies to them; remove one of both, or convert the "
+            "values first"
+        )
+
+
 def _lengths(given: Any, key: str, variable: xr.Variable, name: str) -> tuple[int, ...] | None:
     """Return the length along each dimension; None if `given` does not fit the dimensions."""
     if given is None or (isinstance(given, str) and given == "auto"):

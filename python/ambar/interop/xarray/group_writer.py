@@ -16,7 +16,7 @@ from xarray.backends.common import AbstractWritableDataStore, _encode_variable_n
 from xarray.backends.zarr import FillValueCoder, encode_zarr_attr_value, encode_zarr_variable
 
 from ambar import _core
-from ambar.interop.xarray.encoding import ArrayEncoding
+from ambar.interop.xarray.encoding import ArrayEncoding, check_conversions
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.store.dtypes import refuse_arrays
 from ambar.store.nodes import check_reserved
@@ -133,6 +133,8 @@ class WritableGroup(AbstractWritableDataStore):
                 f"append_dim={self._append_dim!r} does not match any existing dataset dimensions "
                 f"{dims}"
             )
+        for name in new:
+            check_conversions(variables[name], name)
         encoded, attrs = self.encode({name: variables[name] for name in new}, attributes)
         old = {name: variables[name] for name in variables if name in existing}
         if self._mode != "r+":
