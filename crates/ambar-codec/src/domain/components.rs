@@ -6,7 +6,7 @@ use crate::error::{Result, invalid};
 
 /// Maximum number of components: those of a tensor in three dimensions.
 pub(crate) const MAX_COMPONENTS: usize = 9;
-/// Any other dimension has at least this many times as many points as there are components.
+/// Another dimension has at least this many times as many points as the components.
 const MIN_POINTS: usize = 4;
 /// Maximum number of dimensions of a coded array.
 const MAX_DIMENSIONS: usize = 4;
