@@ -67,7 +67,9 @@ fn words<T: Element>(values: &[T]) -> Vec<u64> {
     values.iter().map(|x| x.to_word()).collect()
 }
 
-fn check<T: Element>(layout: &Layout<'_>, count: usize) {
+/// Returns how many prefixes the streams of different parameters have.
+fn check<T: Element>(layout: &Layout<'_>, count: usize) -> usize {
+    let mut prefixes = 0;
     let workspace = &mut Workspace::<T>::default();
     for (kind, bound) in [(0, 0.0), (0, 1e-4), (0, 0.05), (1, 0.0), (1, 1e-3)] {
         let values = values::<T>(count, kind);
@@ -84,28 +86,34 @@ fn check<T: Element>(layout: &Layout<'_>, count: usize) {
                 decode(&stream, &mut out, workspace).unwrap();
                 assert_eq!(words(&out), words(&whole), "{layout:?} {bound} {packets}");
                 for level in 1..=5 {
-                    check_prefix(&stream, layout, &whole, level, workspace);
+                    prefixes +=
+                        usize::from(check_prefix(&stream, layout, &whole, level, workspace));
                 }
             }
         }
     }
+    prefixes
 }
 
+/// Returns whether the stream has a prefix: separate planes and rows have one packet.
 fn check_prefix<T: Element>(
     stream: &[u8],
     layout: &Layout<'_>,
     whole: &[T],
     level: u32,
     workspace: &mut Workspace<T>,
-) {
+) -> bool {
     let head = &stream[..stream.len().min(LENGTHS_BYTES)];
-    let Prefix { length, is_blocks } = prefix(head, level).unwrap().unwrap();
+    let Some(Prefix { length, is_blocks }) = prefix(head, level).unwrap() else {
+        assert!(matches!(layout, Layout::Array(_)));
+        return false;
+    };
     assert_eq!(is_blocks, matches!(layout, Layout::Blocks { .. }));
     assert!(length < stream.len() - 4);
     let Some(expected) = expected(whole, layout, level) else {
         let out = &mut [T::from_f64(0.0)];
         assert!(decode_prefix(stream, level, out, workspace).is_err());
-        return;
+        return true;
     };
     let mut out = vec![T::from_f64(7.0); expected.len()];
     for beginning in [&stream[..length], stream] {
@@ -117,10 +125,12 @@ fn check_prefix<T: Element>(
     }
     let mut other = vec![T::from_f64(7.0); expected.len() + 1];
     assert!(decode_prefix(stream, level, &mut other, workspace).is_err());
+    true
 }
 
 #[test]
 fn arrays() {
+    let mut prefixes = 0;
     let shapes: [&[usize]; 9] = [
         &[1],
         &[300],
@@ -134,9 +144,14 @@ fn arrays() {
     ];
     for shape in shapes {
         let count = shape.iter().product();
-        check::<f32>(&Layout::Array(shape), count);
-        check::<f64>(&Layout::Array(shape), count);
+        prefixes += check::<f32>(&Layout::Array(shape), count);
+        prefixes += check::<f64>(&Layout::Array(shape), count);
     }
+    // Of five values, three parameters, three numbers of packets and five levels.
+    assert!(
+        prefixes > shapes.len() * 2 * 5 * 3 * 3 * 5 / 2,
+        "{prefixes}"
+    );
 }
 
 /// Blocks along the Morton curve, without those with some indices.
