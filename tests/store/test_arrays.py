@@ -154,6 +154,20 @@ def test_metadata_of_arrays(tmp_path: Path) -> None:
     assert list(store) == ["g/a"]
 
 
+def test_columns_that_begin_empty_have_chunks_of_many_rows(tmp_path: Path) -> None:
+    path, values = tmp_path / "x.ambar", np.sin(np.arange(40_000) * 0.01).reshape(-1, 2)
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", shape=(0,), dtype="f8")
+        writer.create_array("bounded", shape=(0, 2), dtype="f8", error_bound=1e-3)
+        writer.append("a", values[:, 0])
+        writer.append("bounded", values)
+    store = ambar.open_store(path)
+    assert store["a"].chunks == (32_768,)
+    np.testing.assert_array_equal(store["a"][:], values[:, 0])
+    assert float(abs(store["bounded"][:] - values).max()) <= 1e-3
+    assert path.stat().st_size < values.nbytes / 2
+
+
 def test_appending_replacing_and_removing(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:

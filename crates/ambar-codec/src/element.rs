@@ -13,6 +13,7 @@ pub trait Element: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug +
     const MAX_PREDICTABLE: f64;
     /// Magnitudes of residuals, in steps, are below this: exact in this type, and within 32 bits.
     const MAX_STEPS: f64;
+
     /// The value whose bits are the low bits of the word.
     fn from_word(word: u64) -> Self;
     /// The bits of the value, in the low bits of the word.

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_separate_components_and_interleaved() {
+    fn components_are_separated_and_interleaved() {
         let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
         let mut coded = separate_components(&values, 3);
         assert_eq!(coded[..5], [0.0, 3.0, 6.0, 9.0, 1.0]);

@@ -1,7 +1,7 @@
 //! The choice of encoder parameters, by trials on a sample of the values.
 
 use crate::domain::blocks;
-use crate::domain::regions::{self, Layout, RegionBuffer, separate_dimensions, volume};
+use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
 use crate::quantize::float_order::difference;
@@ -22,8 +22,9 @@ const MAX_CELL_SAMPLE: usize = 1 << 13;
 const MAX_WAVELET_SAMPLE: usize = 1 << 18;
 
 /// Differences along a dimension must take this much more than along faster ones, in units of [`difference_cost`], to try whether
-/// values are better not predicted along it.
-const MIN_ROUGHNESS: f64 = 1.0;
+/// values are better not predicted along it; where they take less, as much again as along the faster ones, and `MIN_EXCESS`.
+const ROUGH_EXCESS: f64 = 1.0;
+const MIN_EXCESS: f64 = 0.25;
 /// Maximum ratio of the estimated size of separate regions to that of whole ones: the sample may differ from the other values.
 const MAX_SEPARATED_SIZE: f64 = 0.9;
 /// Streams of more bits for each value are compared with lossless ones: the bound may be finer than the values are.
@@ -83,9 +84,8 @@ fn tune_with<T: Element>(
     let fits_weights = !params.uses_rdo();
     let (mut chosen, bits) = tune_interpolation(values, layout, bound, params, fits_weights)?;
     if bits > MIN_LOSSLESS_BITS * values.len() as f64 && bound > 0.0 && !params.uses_rdo() {
-        let lossless = params.with_contexts(Contexts::Row);
         let (lossless, lossless_bits) =
-            tune_interpolation(values, layout, 0.0, lossless, fits_weights)?;
+            tune_interpolation(values, layout, 0.0, params, fits_weights)?;
         if lossless_bits < bits {
             chosen = lossless.with_lossless_coding(true);
         }
@@ -108,27 +108,43 @@ fn tune_interpolation<T: Element>(
 ) -> Result<(EncoderParams, f64)> {
     // The whole layout is checked, because a sample may be valid where the whole is not.
     layout.check(values.len())?;
-    let contexts = params.contexts();
-    let buffers = &mut Vec::new();
-    let input = match layout {
+    let count = values.len();
+    let tune_by = |sample: Arranged<'_, T>, source: Arranged<'_, T>, params| {
+        tune_by_sample(sample, source, count, bound, params, fits_weights)
+    };
+    match layout {
         Layout::Array(shape) => {
-            return tune_array(values, shape, bound, params, fits_weights);
+            let mut part = Vec::new();
+            let tile = costliest_tile(values, shape, bound, MAX_SAMPLE, &mut part);
+            let tune_separated = |count: u8| {
+                let separated = |shape| separate_dimensions(shape, usize::from(count));
+                let (sample, whole) = (separated(&tile), separated(shape));
+                let sample = (&part[..], &Layout::Array(&sample));
+                let whole = (values, &Layout::Array(&whole));
+                tune_by(sample, whole, params.with_separate_dimensions(count))
+            };
+            let mut best = tune_separated(0)?;
+            for count in 1..3 {
+                if !has_rough_dimension(&part, &tile, usize::from(count), bound) {
+                    continue;
+                }
+                let other = tune_separated(count)?;
+                if other.1 < MAX_SEPARATED_SIZE * best.1 {
+                    best = other;
+                }
+            }
+            Ok(best)
         }
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
             let cells = volume(*side).unwrap_or(1);
             let (first, end) = costliest_run(values, cells, bound, MAX_SAMPLE);
-            let layout = Layout::Blocks {
+            let sample = Layout::Blocks {
                 side: *side,
                 origins: &origins[first..end],
             };
-            EncoderInput::new(
-                &values[first * cells..end * cells],
-                &layout,
-                bound,
-                contexts,
-                buffers,
-            )?
+            let part = &values[first * cells..end * cells];
+            tune_by((part, &sample), (values, layout), params)
         }
         Layout::Cells {
             dimensions,
@@ -136,70 +152,43 @@ fn tune_interpolation<T: Element>(
             origins,
         } => {
             let (first, end) = costliest_run(&values[..levels.len()], 1, bound, MAX_CELL_SAMPLE);
-            let layout = Layout::Cells {
+            let sample = Layout::Cells {
                 dimensions: *dimensions,
                 levels: &levels[first..end],
                 origins: &origins[first..end],
             };
-            EncoderInput::new(&values[first..end], &layout, bound, contexts, buffers)?
+            let sample = (&values[first..end], &sample);
+            // Regions of all cells would take more time than the trials.
+            tune_by(sample, sample, params)
         }
-    };
-    let scale = values.len() as f64 / input.count.max(1) as f64;
-    let propose = |regions: &[RegionBuffer<'_, T>]| {
-        interpolation_choice::propose(regions, bound, fits_weights)
-    };
-    let proposals = match layout {
-        Layout::Blocks { .. } if input.count < values.len() => {
-            let whole = EncoderInput::new(values, layout, bound, contexts, &mut Vec::new())?;
-            propose(&whole.regions)
-        }
-        _ => propose(&input.regions),
-    };
-    Ok(choose(&input, bound, params, &proposals, scale))
+    }
 }
 
-/// As [`tune_interpolation`], for an array.
-fn tune_array<T: Element>(
-    values: &[T],
-    shape: &[usize],
+/// Values with their layout.
+type Arranged<'a, T> = (&'a [T], &'a Layout<'a>);
+
+/// Chooses level scaling and interpolation by trials on a sample of `count` values. Interpolations are proposed from points of
+/// `source`. Also returns the estimated bits of all values.
+fn tune_by_sample<T: Element>(
+    sample: Arranged<'_, T>,
+    source: Arranged<'_, T>,
+    count: usize,
     bound: f64,
     params: EncoderParams,
     fits_weights: bool,
 ) -> Result<(EncoderParams, f64)> {
-    let mut part = Vec::new();
-    let tile = costliest_tile(values, shape, bound, MAX_SAMPLE, &mut part);
-    let scale = values.len() as f64 / part.len().max(1) as f64;
-    let tune_separated = |count: u8| -> Result<(EncoderParams, f64)> {
-        let sample = separate_dimensions(&tile, usize::from(count));
-        let layout = Layout::Array(&sample);
-        let (_, params) = supported::<T>(bound, &layout, params.with_separate_dimensions(count));
-        let input = EncoderInput::new(&part, &layout, bound, params.contexts(), &mut Vec::new())?;
-        let (inner, region_count) =
-            regions::array_regions(&separate_dimensions(shape, usize::from(count)))?;
-        let size = volume(inner).unwrap_or(0);
-        let middle = values.chunks_exact(size.max(1)).nth(region_count / 2);
-        let middle = EncoderInput::new(
-            middle.unwrap_or_default(),
-            &Layout::Array(&middle.map_or([0; 3], |_| inner)),
-            bound,
-            params.contexts(),
-            &mut Vec::new(),
-        )?;
-        let proposals = interpolation_choice::propose(&middle.regions, bound, fits_weights);
-        let (params, bits) = choose(&input, bound, params, &proposals, scale);
-        Ok((params, bits + scale * input.mask_bits()))
+    let (_, params) = supported::<T>(bound, sample.1, params);
+    let (contexts, buffers) = (params.contexts(), &mut Vec::new());
+    let input = EncoderInput::new(sample.0, sample.1, bound, contexts, buffers)?;
+    let scale = count as f64 / input.count.max(1) as f64;
+    let proposals = if sample.0.len() == source.0.len() {
+        interpolation_choice::propose(&input.regions, bound, fits_weights)
+    } else {
+        let source = EncoderInput::new(source.0, source.1, bound, contexts, buffers)?;
+        interpolation_choice::propose(&source.regions, bound, fits_weights)
     };
-    let mut best = tune_separated(0)?;
-    for count in 1..3 {
-        if !has_rough_dimension(&part, &tile, usize::from(count), bound) {
-            continue;
-        }
-        let other = tune_separated(count)?;
-        if other.1 < MAX_SEPARATED_SIZE * best.1 {
-            best = other;
-        }
-    }
-    Ok(best)
+    let (params, bits) = choose(&input, bound, params, &proposals, scale);
+    Ok((params, bits + scale * input.mask_bits()))
 }
 
 /// Chooses wavelets or interpolation, by bits at equal squared error.
@@ -363,7 +352,7 @@ fn has_rough_dimension<T: Element>(
         let (mut sum, mut pairs) = (0.0, 0usize);
         for run in values.chunks_exact((stride * shape[d]).max(1)) {
             for (a, b) in run.iter().zip(&run[stride..]).step_by(5) {
-                sum += difference_cost(*a, *b, bound);
+                sum += difference_cost(*a, *b, 0.5 / bound);
                 pairs += 1;
             }
         }
@@ -371,14 +360,15 @@ fn has_rough_dimension<T: Element>(
     };
     let own = cost(first);
     let mut others = (first + 1..shape.len()).filter_map(cost);
-    own.is_some_and(|own| others.all(|other| own > other + MIN_ROUGHNESS))
+    own.is_some_and(|own| others.all(|other| own > other + (MIN_EXCESS + other).min(ROUGH_EXCESS)))
 }
 
-/// Approximately twice the binary logarithm of a difference in steps; 0 for NaN and infinities.
-fn difference_cost<T: Element>(a: T, b: T, bound: f64) -> f64 {
+/// Approximately twice the binary logarithm of a difference in steps, of which `inverse` is the inverse, infinity without loss;
+/// 0 for NaN and infinities.
+fn difference_cost<T: Element>(a: T, b: T, inverse: f64) -> f64 {
     let distance = (a.to_f64() - b.to_f64()).abs();
-    let steps = if bound > 0.0 {
-        0.5 * distance / bound
+    let steps = if inverse.is_finite() {
+        distance * inverse
     } else if distance.is_finite() {
         difference(a, b, 0) as f64
     } else {
@@ -393,10 +383,10 @@ fn difference_cost<T: Element>(a: T, b: T, bound: f64) -> f64 {
 
 /// A relative estimate of the bits of consecutive values within a bound, 0 for lossless, from the differences of some of them.
 fn relative_cost<T: Element>(values: &[T], bound: f64) -> f64 {
-    let mut sum = 0.0;
+    let (inverse, mut sum) = (0.5 / bound, 0.0);
     for eight in values.as_chunks::<8>().0.iter().step_by(4) {
         for pair in eight.windows(2) {
-            sum += difference_cost(pair[0], pair[1], bound);
+            sum += difference_cost(pair[0], pair[1], inverse);
         }
     }
     sum

@@ -71,11 +71,16 @@ impl ChunkGrid {
                 let planes = spec.whole && !bounded && spec.dtype.size().is_some();
                 let target = |lossless: u64| if bounded { BOUNDED_CHUNK } else { lossless };
                 match spec.shape[..] {
-                    [rows] if planes => vec![plane_chunk(rows, 1)],
-                    [rows, row @ 1..=SHORT_ROW] if planes => vec![plane_chunk(rows, row), row],
-                    [rows] => vec![column_chunk(rows, size, target(COLUMN_CHUNK))],
+                    [rows] if planes => vec![plane_chunk(grown(rows), 1)],
+                    [rows, row @ 1..=SHORT_ROW] if planes => {
+                        vec![plane_chunk(grown(rows), row), row]
+                    }
+                    [rows] => vec![column_chunk(grown(rows), size, target(COLUMN_CHUNK))],
                     [rows, row @ 1..=SHORT_ROW] => {
-                        vec![column_chunk(rows, size * row, target(COLUMN_CHUNK)), row]
+                        vec![
+                            column_chunk(grown(rows), size * row, target(COLUMN_CHUNK)),
+                            row,
+                        ]
                     }
                     _ => block_chunk(&spec.shape, size, target(BLOCK_CHUNK)),
                 }
@@ -227,6 +232,11 @@ fn value_bytes(spec: &ArraySpec, data: ArrayData<'_>) -> u64 {
         }
         (None, _) => 1,
     }
+}
+
+/// The number of rows for which chunks of a column are chosen: many if it has none, because these will be appended.
+fn grown(rows: u64) -> u64 {
+    if rows == 0 { u64::MAX } else { rows }
 }
 
 /// Rows of a chunk of a column: an even division, rounded up to a multiple of 64.

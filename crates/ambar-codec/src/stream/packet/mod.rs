@@ -186,7 +186,8 @@ fn array<T: Value>(
         length: bytes.len(),
     };
     with_values::<T, _>(bytes, chunk.is_big_endian, |values| {
-        let shape = folded(chunk.shape);
+        let lengths = without_ones(chunk.shape);
+        let shape = merged(&lengths);
         let (unpadded, pad) = padding::find(values, &shape);
         let mut content = Vec::new();
         write_numbers(&shape, &mut content);
@@ -199,7 +200,7 @@ fn array<T: Value>(
         }
         let part = padding::cut(values, &shape, &unpadded);
         let is_whole = unpadded == shape;
-        let layout = Layout::Array(if is_whole { chunk.shape } else { &unpadded });
+        let layout = Layout::Array(if is_whole { &lengths } else { &unpadded });
         let workspace = T::workspace(workspaces);
         // If padding was cut off, all remaining values are within the array.
         let bound = if is_whole {
@@ -219,16 +220,19 @@ fn write_numbers(numbers: &[usize], packet: &mut Vec<u8>) {
     }
 }
 
-/// Removes lengths of 1, and merges the slowest dimensions until [`RANK`] remain.
-fn folded(lengths: &[usize]) -> Vec<usize> {
-    let mut shape: Vec<usize> = lengths.iter().copied().filter(|n| *n != 1).collect();
-    let extra = shape.len().saturating_sub(RANK);
-    let outer: usize = shape.drain(..extra).product();
-    match shape.first_mut() {
-        Some(first) => *first *= outer,
-        None => shape.push(1),
+/// The lengths other than 1; a single 1 if none is left.
+fn without_ones(shape: &[usize]) -> Vec<usize> {
+    let mut lengths: Vec<usize> = shape.iter().copied().filter(|n| *n != 1).collect();
+    if lengths.is_empty() {
+        lengths.push(1);
     }
-    shape
+    lengths
+}
+
+/// Merges the slowest dimensions until [`RANK`] remain.
+fn merged(lengths: &[usize]) -> Vec<usize> {
+    let (outer, inner) = lengths.split_at(lengths.len().saturating_sub(RANK - 1).max(1));
+    [&[outer.iter().product()], inner].concat()
 }
 
 /// Calls `f` with bytes as native values. Copies them if they are in the other byte order, or not aligned.
