@@ -164,13 +164,23 @@ def read_level_options(s, reader: Reader) -> None:
     for _ in range(options >> 3):
         bits = reader.unpack("H")
         ignores_all = any(bits >> n & 3 == 3 for n in (6, 8, 10)) or bits >> 12 & 7 == 7
-        misplaced = bits >> 15 and (bits & 63 or s.contexts == BY_LEVEL)
+        misplaced = bits >> 15 and (bits & 60 or s.contexts == BY_LEVEL)
         check(not ignores_all and not misplaced, f"invalid interpolation {bits:#x}")
         s.interpolations.append(bits)
         s.weights.append({})
         for t in DIAGONALS if bits >> 15 else ():
-            count = 1 + len(DIAGONALS[t])
-            s.weights[-1][t] = np.frombuffer(reader.take(count), np.int8).astype(int)
+            s.weights[-1][t] = read_weights(reader, t, bits)
+
+
+def read_weights(reader: Reader, t: int, bits: int) -> list[float]:
+    """Return the sharpness of a phase, its weight of outer points, and those of diagonals (7.7)."""
+    units = [64, *[128] * (bits & 1), *[32] * len(DIAGONALS[t])]
+    if bits & 2:
+        weights = np.frombuffer(reader.take(2 * len(units)), "<i2") / 8192
+    else:
+        weights = np.frombuffer(reader.take(len(units)), np.int8) / np.array(units)
+    sharpness, *others = weights.tolist()
+    return [sharpness, *others] if bits & 1 else [sharpness, 0.0, *others]
 
 
 def check_wavelet(s, count: int, shapes: list) -> None:

@@ -99,7 +99,7 @@ class Traversal:
         lines = [d for k, d in enumerate(odd) if not bits >> (first + k) & 1]
         sharpness = [SHARPNESS[bits >> 2 * d & 3] for d in lines]
         if bits >> 15:
-            sharpness = [self.s.weights[level][t][0] / 64] * len(lines)
+            sharpness = [self.s.weights[level][t][0]] * len(lines)
         sharpness = np.array(sharpness).reshape(-1, 1, 1, 1)
         inner_weight, outer_weight = (
             (0.5 + sharpness).astype(self.T),
@@ -124,13 +124,27 @@ class Traversal:
         variation = variation + np.where(most == 2, spread, 0).astype(self.T)
         prediction = np.where(most > 0, self.finite_or_zero(mean), self.T(0))
         if bits >> 15:
-            weights = self.s.weights[level][t][1:]
+            _, outer, *weights = self.s.weights[level][t]
+            prediction = self.add_outer_points(t, prediction, known, lines, outer)
             prediction = self.add_diagonals(t, prediction, known, shape, weights)
         return prediction, np.where(most > 0, variation, 0).astype(F32)
 
+    def add_outer_points(self, t: int, prediction, known, lines, weight: float) -> np.ndarray:
+        """Return the predictions of a phase with its outer points along `lines` (7.7)."""
+        total, everywhere = self.T(-0.0), bool(weight)
+        for d in lines:
+            (a, b, c, e, f, g), has_points = (
+                [moved(grid, prediction.shape, {d: k}) for k in range(-2, 4)]
+                for grid in known[t - (1 << d)]
+            )
+            total = total + (((a + g) - (b + f) * self.T(3)) + (c + e) * self.T(2))
+            everywhere = everywhere & np.all(has_points, axis=0)
+        total = prediction + total * self.T(weight / (2 * len(lines)))
+        return np.where(everywhere, self.finite_or_zero(total), prediction)
+
     def add_diagonals(self, t: int, prediction, known, shape, weights) -> np.ndarray:
         """Return the predictions of a phase with the points on its diagonals (7.7)."""
-        used = [(pair, w / 32) for pair, w in zip(DIAGONALS[t], weights)
+        used = [(pair, w) for pair, w in zip(DIAGONALS[t], weights)
                 if w and all(shape[d] > 1 for d in pair)]  # fmt: skip
         total, everywhere = prediction * self.T(1 - sum(w for _, w in used)), bool(used)
         for (i, j), weight in used:

@@ -10,6 +10,7 @@ use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::ContextModel;
 use crate::predict::diagonals::Diagonals;
 use crate::predict::interpolate::{self, Line, VECTOR_POINTS, Weights};
+use crate::predict::outer::OuterPoints;
 use crate::predict::reconstruct;
 use crate::predict::row::{InterpolationLevel, Row, RowBatch, RowCoder, RowLocation};
 use crate::simd::LANES;
@@ -80,6 +81,7 @@ enum AvailableAxes<'a, T> {
 pub(crate) struct Pass<'a, T, const N: usize> {
     pub t: usize,
     pub lines: [Line<'a, T>; N],
+    pub outer_points: OuterPoints<'a, T, N>,
     pub diagonals: Diagonals<'a, T>,
     pub geometry: Geometry<'a, N>,
     pub weights: Weights<T>,
@@ -188,6 +190,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 });
         }
         let pitch = self.geometry.pitch;
+        self.outer_points
+            .add_to(batch, pitch, &mut scratch.predictions);
         self.diagonals
             .blend_into(batch, pitch, &mut scratch.predictions);
     }

@@ -1,4 +1,5 @@
-//! Interpolation of a level: the dimensions that predict each phase, the weights of their points, and of points on diagonals.
+//! Interpolation of a level: the dimensions that predict each phase, the weights of their points, of outer points, and of points
+//! on diagonals.
 
 use crate::domain::lattice::ORDER;
 use crate::entropy::bitio::Cursor;
@@ -11,34 +12,60 @@ const IGNORED_BITS: [(usize, u32); 4] = [(3, 6), (5, 8), (6, 10), (7, 12)];
 
 /// The bit which states that phases have weights of their own.
 const HAS_PHASE_WEIGHTS: u16 = 1 << 15;
-/// The bits of the sharpness along the dimensions.
+/// The bits of the sharpness along the dimensions; 0 with weights of phases, except the first two.
 const SHARPNESS_BITS: u16 = 0x3f;
+/// The bit which states that weights of phases include those of outer points.
+const HAS_OUTER_WEIGHTS: u16 = 1;
+/// The bit which states that weights of phases have two bytes; those of one byte are multiples of coarser units.
+const HAS_FINE_WEIGHTS: u16 = 2;
+/// The inverse of the unit of weights.
+pub(crate) const WEIGHT_UNITS: f64 = 8192.0;
+/// The units of weights of one byte: of the sharpness, of outer points and of diagonals.
+pub(crate) const SHARP: i16 = 128;
+pub(crate) const OUTER: i16 = 64;
+pub(crate) const DIAGONAL: i16 = 256;
 /// The pairs of dimensions in which points are next to others on diagonals: zy, zx, yx.
 pub(crate) const DIMENSION_PAIRS: [[usize; 2]; 3] = [[0, 1], [0, 2], [1, 2]];
 
-/// The weights of a phase that has its own.
+/// The weights of a phase that has its own, in units of 1/8192.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PhaseWeights {
-    /// The weight of the far neighbours along a dimension, negated, in units of 1/64.
-    pub sharpness: i8,
-    /// The weights of the means of the four nearest points on the diagonals of each pair of dimensions, in units of 1/32; 0 for
-    /// pairs without coded points.
-    pub diagonals: [i8; 3],
+    /// The weight of the far neighbours along a dimension, negated.
+    pub sharpness: i16,
+    /// The weight of the outer neighbours along a dimension, at -5 and +5. Three times as much is taken from the far neighbours,
+    /// and twice as much added to the near ones, so that cubic values are predicted as without it.
+    pub outer: i16,
+    /// The weights of the means of the four nearest points on the diagonals of each pair of dimensions; 0 for pairs without
+    /// coded points.
+    pub diagonals: [i16; 3],
 }
 
 impl PhaseWeights {
     /// Cubic interpolation.
     pub(crate) const CUBIC: Self = Self {
-        sharpness: 4,
+        sharpness: 512,
+        outer: 0,
         diagonals: [0; 3],
     };
+
+    /// The weights that a stream has of phase `t`, and the unit of each if it has one byte.
+    fn stored(&mut self, t: usize, has_outer: bool) -> impl Iterator<Item = (&mut i16, i16)> {
+        let coded = move |pair: usize| coded_pairs(t).any(|other| other == pair);
+        let diagonals = self.diagonals.iter_mut().enumerate();
+        let diagonals = diagonals.filter_map(move |(pair, w)| coded(pair).then_some((w, DIAGONAL)));
+        [(&mut self.sharpness, SHARP)]
+            .into_iter()
+            .chain(has_outer.then_some((&mut self.outer, OUTER)))
+            .chain(diagonals)
+    }
 }
 
 /// The interpolation of a level: cubic along all odd dimensions by default.
 ///
 /// Dimensions are z, y, x. Two bits for each are the index of its sharpness. Then, for the phases 3, 5, 6 and 7, one bit for
 /// each odd dimension, which is set if the phase is not interpolated along it. The last bit is set if each phase has weights
-/// of its own, which replace the sharpness of the dimensions.
+/// of its own, which replace the sharpness of the dimensions. The first bit is then set if outer points are among them, the
+/// second one if weights have two bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interpolation {
     bits: u16,
@@ -59,19 +86,23 @@ impl Interpolation {
         };
         let bits = read.bits;
         let has_dimensions = IGNORED_BITS.iter().all(|(t, _)| read.dimensions(*t) != 0);
-        let is_allowed = allows_phase_weights && bits & SHARPNESS_BITS == 0;
+        let is_allowed = allows_phase_weights
+            && bits & SHARPNESS_BITS & !(HAS_OUTER_WEIGHTS | HAS_FINE_WEIGHTS) == 0;
         if !has_dimensions || read.has_phase_weights() && !is_allowed {
             return Err(corrupt!(
                 "invalid interpolation of a level: {bits:#06x}; expected at least one used dimension for each phase, and bit 15 \
-                 only with contexts by row or plane and the bits 0 to 5 equal to 0"
+                 only with contexts by row or plane and the bits 2 to 5 equal to 0"
             ));
         }
         if read.has_phase_weights() {
             for t in ORDER {
-                let weights = &mut read.phases[t - 1];
-                weights.sharpness = cursor.byte()? as i8;
-                for pair in coded_pairs(t) {
-                    weights.diagonals[pair] = cursor.byte()? as i8;
+                let weights = read.phases[t - 1].stored(t, bits & HAS_OUTER_WEIGHTS != 0);
+                for (weight, unit) in weights {
+                    *weight = if bits & HAS_FINE_WEIGHTS != 0 {
+                        i16::from_le_bytes([cursor.byte()?, cursor.byte()?])
+                    } else {
+                        i16::from(cursor.byte()? as i8) * unit
+                    };
                 }
             }
         }
@@ -79,13 +110,19 @@ impl Interpolation {
     }
 
     /// Writes the interpolation.
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
+    pub(crate) fn write(mut self, out: &mut Vec<u8>) {
         out.extend(self.bits.to_le_bytes());
-        if self.has_phase_weights() {
-            for t in ORDER {
-                let weights = self.phases[t - 1];
-                out.push(weights.sharpness as u8);
-                out.extend(coded_pairs(t).map(|pair| weights.diagonals[pair] as u8));
+        if !self.has_phase_weights() {
+            return;
+        }
+        for t in ORDER {
+            let weights = self.phases[t - 1].stored(t, self.bits & HAS_OUTER_WEIGHTS != 0);
+            for (weight, unit) in weights {
+                if self.bits & HAS_FINE_WEIGHTS != 0 {
+                    out.extend(weight.to_le_bytes());
+                } else {
+                    out.push((*weight / unit) as u8);
+                }
             }
         }
     }
@@ -97,16 +134,37 @@ impl Interpolation {
 
     /// Gives each phase weights of its own, instead of the sharpness of dimensions.
     pub(crate) fn with_phase_weights(self, weights: impl Fn(usize) -> PhaseWeights) -> Self {
+        let mut phases: [PhaseWeights; 7] = std::array::from_fn(|k| weights(k + 1));
+        let has_outer = phases.iter().any(|weights| weights.outer != 0);
+        let is_fine = |(weight, unit): (&mut i16, i16)| {
+            *weight % unit != 0 || i8::try_from(*weight / unit).is_err()
+        };
+        let mut phase_numbers = 1..=7;
+        let is_fine = phase_numbers.any(|t| phases[t - 1].stored(t, has_outer).any(is_fine));
+        let bit = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
         Self {
-            bits: self.bits & !SHARPNESS_BITS | HAS_PHASE_WEIGHTS,
-            phases: std::array::from_fn(|k| weights(k + 1)),
+            bits: self.bits & !SHARPNESS_BITS
+                | HAS_PHASE_WEIGHTS
+                | bit(has_outer, HAS_OUTER_WEIGHTS)
+                | bit(is_fine, HAS_FINE_WEIGHTS),
+            phases,
         }
     }
 
     /// The pairs of dimensions on whose diagonals phase `t` has points that are coded before it, and the weights of their means.
     pub(crate) fn diagonals(self, t: usize) -> impl Iterator<Item = ([usize; 2], f64)> {
         let weights = self.phases[t - 1].diagonals;
-        coded_pairs(t).map(move |pair| (DIMENSION_PAIRS[pair], f64::from(weights[pair]) / 32.0))
+        coded_pairs(t).map(move |pair| {
+            (
+                DIMENSION_PAIRS[pair],
+                f64::from(weights[pair]) / WEIGHT_UNITS,
+            )
+        })
+    }
+
+    /// The weight of the outer neighbours along the dimensions of phase `t`.
+    pub(crate) fn outer_weight(self, t: usize) -> f64 {
+        f64::from(self.phases[t - 1].outer) / WEIGHT_UNITS
     }
 
     /// The number of values of sharpness.
@@ -154,7 +212,7 @@ impl Interpolation {
     /// The weights of the near and the far neighbours along dimension `d` in the interpolation of phase `t`.
     pub(crate) fn weights(self, t: usize, d: usize) -> (f64, f64) {
         let sharpness = if self.has_phase_weights() {
-            f64::from(self.phases[t - 1].sharpness) / 64.0
+            f64::from(self.phases[t - 1].sharpness) / WEIGHT_UNITS
         } else {
             SHARPNESS[usize::from(self.bits >> (2 * d) & 3)]
         };
@@ -207,13 +265,17 @@ impl Interpolation {
         if number.is_multiple_of(2) {
             return any;
         }
+        // The weights of some numbers have two bytes.
+        let fine = number as i16 / 2 % 5 / 2;
         any.with_phase_weights(|t| {
             let mut weights = PhaseWeights {
-                sharpness: (7 * t as i16 * number as i16 % 17 - 8) as i8,
+                sharpness: (7 * t as i16 * number as i16 % 17 - 8) * SHARP + fine,
+                outer: (number as i16 / 2 % 3 * (t as i16 + number as i16) % 7 - 3) * OUTER,
                 ..PhaseWeights::default()
             };
             for pair in coded_pairs(t) {
-                weights.diagonals[pair] = (3 * (t + pair) as i16 * number as i16 % 41 - 20) as i8;
+                let weight = 3 * (t + pair) as i16 * number as i16 % 41 - 20;
+                weights.diagonals[pair] = weight * DIAGONAL + fine;
             }
             weights
         })
@@ -269,8 +331,19 @@ mod tests {
                 ([1, 2], 19.0 / 32.0)
             ]
         );
+        let weights_with_outer: Vec<u8> = (1..=26).collect();
+        let bits = HAS_PHASE_WEIGHTS | HAS_OUTER_WEIGHTS;
+        let with_outer = read(bits, &weights_with_outer, true).unwrap();
+        assert_eq!(with_outer.outer_weight(1), 2.0 / 128.0);
+        assert_eq!(with_outer.weights(2, 1), (0.5 + 3.0 / 64.0, -3.0 / 64.0));
+        assert_eq!(some.outer_weight(7), 0.0);
+        assert!(read(bits, &weights, true).is_err());
+        let fine: Vec<u8> = (1..=38).collect();
+        let with_fine = read(HAS_PHASE_WEIGHTS | HAS_FINE_WEIGHTS, &fine, true).unwrap();
+        let first = f64::from(0x201) / 8192.0;
+        assert_eq!(with_fine.weights(1, 0), (0.5 + first, -first));
         assert!(read(HAS_PHASE_WEIGHTS, &weights, false).is_err());
-        assert!(read(HAS_PHASE_WEIGHTS | 1, &weights, true).is_err());
+        assert!(read(HAS_PHASE_WEIGHTS | 4, &weights, true).is_err());
         assert!(read(HAS_PHASE_WEIGHTS, &weights[1..], true).is_err());
     }
 }

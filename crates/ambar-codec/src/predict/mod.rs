@@ -8,6 +8,8 @@ pub(crate) mod extrapolate;
 pub(crate) mod interpolate;
 pub(crate) mod interpolation;
 pub(crate) mod mask_pyramid;
+pub(crate) mod outer;
+pub(crate) mod presence;
 pub(crate) mod reconstruct;
 pub(crate) mod row;
 pub(crate) mod traversal;

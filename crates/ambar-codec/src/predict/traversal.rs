@@ -14,6 +14,7 @@ use crate::predict::diagonals::Diagonals;
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
+use crate::predict::outer::OuterPoints;
 use crate::predict::row::{ANCHOR, InterpolationLevel, Row, RowCoder, RowLocation};
 use crate::simd::LANES;
 
@@ -183,19 +184,28 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         let mut full = std::mem::take(&mut self.scratch.full);
         full.clear();
         full.extend((0..nx.div_ceil(64)).map(|word| first_bits(nx, word)));
+        let interpolation = self.level.interpolation;
+        let lines = odd.map(|d| Line {
+            values: &self.scratch.values[t ^ 1 << d][..],
+            stride: self.phases.stride[d],
+            weights: {
+                let (near, far) = interpolation.weights(t, d);
+                (T::from_f64(near), T::from_f64(far))
+            },
+        });
         let pass = Pass {
             t,
-            lines: odd.map(|d| Line {
-                values: &self.scratch.values[t ^ 1 << d][..],
-                stride: self.phases.stride[d],
-                weights: {
-                    let (near, far) = self.level.interpolation.weights(t, d);
-                    (T::from_f64(near), T::from_f64(far))
-                },
-            }),
+            lines,
+            outer_points: OuterPoints::new(
+                t,
+                (odd, lines),
+                interpolation.outer_weight(t),
+                self.phases,
+                self.valid(),
+            ),
             diagonals: Diagonals::new(
                 t,
-                self.level.interpolation,
+                interpolation,
                 self.phases,
                 &self.scratch.values,
                 self.valid(),

@@ -7,7 +7,7 @@ use crate::entropy::tables::log2;
 use crate::predict::interpolation::{DIMENSION_PAIRS, Interpolation, PhaseWeights, coded_pairs};
 use crate::quantize::float_order::difference;
 use crate::stream::params::LEVELS;
-use crate::stream::weight_fit::{self, FitPoint};
+use crate::stream::weight_fit::{self, Fit, FitPoint};
 use std::ops::Range;
 
 /// The interpolations of the finest levels.
@@ -23,6 +23,10 @@ const MIN_POINTS: usize = 64;
 const ACCEPTED_GAIN: f64 = 0.05;
 /// Other interpolations than the default must save this many bits a point to be tried.
 const MIN_GAIN: f64 = 0.01;
+/// Weights of two bytes must save this many bits of a level: a few times the bits of the additional bytes.
+const MIN_FINE_GAIN: f64 = 512.0;
+/// Outer points must save this many bits a value to be tried.
+const MIN_OUTER_GAIN: f64 = 0.01;
 /// The squared error of an interpolation between values with quantization errors, in squared steps.
 const NOISE: f64 = 0.64 / 12.0;
 
@@ -35,6 +39,8 @@ pub(crate) struct Proposals {
     pub candidate: Interpolations,
     /// As `candidate`, with weights of each phase of levels that have enough points for a fit.
     pub fitted: Interpolations,
+    /// As `fitted`, with outer points in the phases that gain by them.
+    pub with_outer: Interpolations,
 }
 
 /// Proposes interpolations for regions within an absolute bound, 0 for lossless; with weights of each phase if `fits_weights`.
@@ -45,36 +51,47 @@ pub(crate) fn propose<T: Element>(
     fits_weights: bool,
 ) -> Proposals {
     let mut proposals = Proposals::default();
+    let shape = regions.first().map_or([1; 3], |region| region.shape);
+    let dimensions = shape.iter().filter(|n| **n > 1).count();
+    let count: usize = regions.iter().map(|region| region.values.len()).sum();
+    let mut outer_gain = 0.0;
     for level in 0..CHOSEN_LEVELS {
-        let mut weights = [PhaseWeights::CUBIC; 8];
+        // The part of all values that are in one phase of the level.
+        let part = 0.5f64.powi((dimensions * (level + 1)) as i32);
+        // Without outer points, and with them.
+        let mut fits = [[Fit::NONE; 8]; 2];
         for t in ORDER {
-            let points = Points::new(regions, level, t, bound);
+            let points = Points::new(regions, (level, t), bound, fits_weights);
             for (interpolation, min_gain) in [
                 (&mut proposals.accepted[level], ACCEPTED_GAIN),
                 (&mut proposals.candidate[level], MIN_GAIN),
             ] {
-                let before = *interpolation;
-                *interpolation = if t.is_power_of_two() {
-                    let d = t.trailing_zeros() as usize;
-                    let cost = |index| points.cost(t, t, before.with_sharpness(d, index));
-                    let others = 1..Interpolation::SHARPNESS_COUNT;
-                    before.with_sharpness(d, cheapest(0, others, min_gain, cost))
-                } else {
-                    let subsets = (1..t).rev().filter(|used| used & t == *used);
-                    let cost = |used| points.cost(t, used, before);
-                    before.with_dimensions(t, cheapest(t, subsets, min_gain, cost))
-                };
+                *interpolation = points.cheapest(t, *interpolation, min_gain);
             }
             if fits_weights {
-                weights[t] = points.fitted_weights(t, proposals.candidate[level]);
+                let fit = |with_outer| points.fit(t, proposals.candidate[level], with_outer);
+                let (plain, with_outer) = (fit(false), fit(true));
+                let gain = plain.bits[1] - with_outer.bits[1];
+                let has_outer = gain > MIN_GAIN;
+                outer_gain += if has_outer { part * gain } else { 0.0 };
+                fits[0][t] = plain;
+                fits[1][t] = if has_outer { with_outer } else { plain };
             }
         }
         let candidate = proposals.candidate[level];
-        proposals.fitted[level] = if weights == [PhaseWeights::CUBIC; 8] {
-            candidate
-        } else {
-            candidate.with_phase_weights(|t| weights[t])
-        };
+        [proposals.fitted[level], proposals.with_outer[level]] = fits.map(|fits| {
+            let gain: f64 = fits.iter().map(|fit| fit.bits[0] - fit.bits[1]).sum();
+            let is_fine = gain * part * count as f64 > MIN_FINE_GAIN;
+            let weights = fits.map(|fit| fit.weights[usize::from(is_fine)]);
+            if weights == [PhaseWeights::CUBIC; 8] {
+                candidate
+            } else {
+                candidate.with_phase_weights(|t| weights[t])
+            }
+        });
+    }
+    if outer_gain < MIN_OUTER_GAIN {
+        proposals.with_outer = proposals.fitted;
     }
     proposals
 }
@@ -101,8 +118,10 @@ struct SamplePoint<T> {
     value: T,
     /// Its neighbours at -3, -1, +1 and +3 along the odd dimensions.
     neighbours: [[f64; 4]; 3],
-    /// The means of its nearest points on the diagonals of each pair of dimensions; NaN if any is absent.
+    /// The means of its nearest points on the diagonals of each pair of dimensions that has coded ones; NaN if any is absent.
     diagonal_means: [f64; 3],
+    /// The means of its neighbours at -5 and +5 along the odd dimensions; NaN if one is absent.
+    outer_means: [f64; 3],
 }
 
 /// Points of a phase of a level.
@@ -115,7 +134,13 @@ struct Points<T> {
 }
 
 impl<T: Element> Points<T> {
-    fn new(regions: &[RegionBuffer<'_, T>], level: usize, t: usize, bound: f64) -> Self {
+    /// Points of phase `t` of a level; with the neighbours that weights of phases are fitted to, if `fits_weights`.
+    fn new(
+        regions: &[RegionBuffer<'_, T>],
+        (level, t): (usize, usize),
+        bound: f64,
+        fits_weights: bool,
+    ) -> Self {
         let all: usize = regions.iter().map(|region| region.values.len()).sum();
         let mut points: Vec<SamplePoint<T>> = Vec::with_capacity(MAX_POINTS);
         let (mut first, mut before) = (0, 0);
@@ -123,7 +148,8 @@ impl<T: Element> Points<T> {
             before += region.values.len();
             let end = (MAX_POINTS as u128 * before as u128 / all.max(1) as u128) as usize;
             let places = spread(region.shape, level, t, first..end);
-            points.extend(places.filter_map(|at| neighbours(region, level, t, at)));
+            points
+                .extend(places.filter_map(|at| sample_point(region, (level, t), at, fits_weights)));
             first = end;
         }
         if points.len() < MIN_POINTS {
@@ -137,6 +163,19 @@ impl<T: Element> Points<T> {
             inverse: 0.5 / bound,
             shift: if bits == 0 { 0 } else { bits.trailing_zeros() },
         }
+    }
+
+    /// The interpolation with the cheapest sharpness, or dimensions, of phase `t`, if it saves `min_gain` bits a point.
+    fn cheapest(&self, t: usize, before: Interpolation, min_gain: f64) -> Interpolation {
+        if t.is_power_of_two() {
+            let d = t.trailing_zeros() as usize;
+            let cost = |index| self.cost(t, t, before.with_sharpness(d, index));
+            let others = 1..Interpolation::SHARPNESS_COUNT;
+            return before.with_sharpness(d, cheapest(0, others, min_gain, cost));
+        }
+        let subsets = (1..t).rev().filter(|used| used & t == *used);
+        let cost = |used| self.cost(t, used, before);
+        before.with_dimensions(t, cheapest(t, subsets, min_gain, cost))
     }
 
     /// The mean of an estimate of a residual's bits, if the points are interpolated along the dimensions `used`.
@@ -161,38 +200,45 @@ impl<T: Element> Points<T> {
         bits.sum::<f64>() / self.points.len().max(1) as f64
     }
 
-    /// Weights of phase `t`, which is interpolated along the dimensions of `interpolation`.
-    fn fitted_weights(&self, t: usize, interpolation: Interpolation) -> PhaseWeights {
+    /// Fits weights of phase `t`, which is interpolated along the dimensions of `interpolation`; none to few points.
+    fn fit(&self, t: usize, interpolation: Interpolation, with_outer: bool) -> Fit {
         let used = interpolation.dimensions(t);
-        let has_diagonals = |pair: &usize| {
-            let is_finite = |point: &&SamplePoint<T>| point.diagonal_means[*pair].is_finite();
-            2 * self.points.iter().filter(is_finite).count() > self.points.len()
+        let dimensions = || (0..3).filter(|d| used >> d & 1 == 1);
+        let most_have = |mean: &dyn Fn(&SamplePoint<T>) -> f64| {
+            let count = self.points.iter().filter(|p| mean(p).is_finite()).count();
+            2 * count > self.points.len()
         };
-        let pairs: Vec<usize> = coded_pairs(t).filter(has_diagonals).collect();
-        let part = 0.5 / f64::from(used.count_ones());
+        let pairs = coded_pairs(t).filter(|pair| most_have(&|point| point.diagonal_means[*pair]));
+        let pairs: Vec<usize> = pairs.collect();
+        let outer = |point: &SamplePoint<T>| dimensions().map(|d| point.outer_means[d]).sum();
+        let with_outer = with_outer && most_have(&outer);
+        let part = 1.0 / f64::from(used.count_ones());
         let points = self.points.iter().map(|point| {
             let (mut near, mut far) = (0.0, 0.0);
-            for d in (0..3).filter(|d| used >> d & 1 == 1) {
+            for d in dimensions() {
                 let v = point.neighbours[d];
-                near += part * (v[1] + v[2]);
-                far += part * (v[0] + v[3]);
+                near += 0.5 * part * (v[1] + v[2]);
+                far += 0.5 * part * (v[0] + v[3]);
             }
             let mut diagonals = [0.0; 3];
             for pair in &pairs {
                 diagonals[*pair] = point.diagonal_means[*pair] - near;
             }
+            let difference = || part * outer(point) - 3.0 * far + 2.0 * near;
             FitPoint {
                 far: near - far,
                 diagonals,
+                outer: if with_outer { difference() } else { 0.0 },
                 value: point.value.to_f64() - near,
             }
         });
         let points: Vec<FitPoint> = points.filter(FitPoint::is_finite).collect();
-        if points.len() < MIN_POINTS {
-            return PhaseWeights::CUBIC;
-        }
         let step = 1.0 / self.inverse;
-        weight_fit::fit(&points, used.count_ones(), &pairs, step)
+        if points.len() < MIN_POINTS {
+            return Fit::NONE;
+        }
+        let steps = (step, NOISE);
+        weight_fit::fit(&points, used.count_ones(), &pairs, with_outer, steps)
     }
 }
 
@@ -230,12 +276,13 @@ fn spread(
     })
 }
 
-/// A point of a lattice; `None` if it, or any neighbour along the odd dimensions, is absent or not finite.
-fn neighbours<T: Element>(
+/// A point of a lattice; `None` if it, or any neighbour along the odd dimensions, is absent or not finite. The means of other
+/// neighbours are 0 unless `has_means`.
+fn sample_point<T: Element>(
     region: &RegionBuffer<'_, T>,
-    level: usize,
-    t: usize,
+    (level, t): (usize, usize),
     at: [usize; 3],
+    has_means: bool,
 ) -> Option<SamplePoint<T>> {
     let value = |at: [usize; 3]| {
         let [z, y, x] = at.map(|k| k << level);
@@ -248,28 +295,41 @@ fn neighbours<T: Element>(
         let value = region.values[(z * shape[1] + y) * shape[2] + x];
         (is_present && value.to_f64().is_finite()).then_some(value)
     };
-    let mut all = [[0.0; 4]; 3];
-    for d in (0..3).filter(|d| t >> d & 1 == 1) {
-        for (k, to) in all[d].iter_mut().enumerate() {
+    let odd_dimensions = || (0..3).filter(|d| t >> d & 1 == 1);
+    let mut point = SamplePoint {
+        value: value(at)?,
+        neighbours: [[0.0; 4]; 3],
+        diagonal_means: [0.0; 3],
+        outer_means: [0.0; 3],
+    };
+    for d in odd_dimensions() {
+        for (k, to) in point.neighbours[d].iter_mut().enumerate() {
             let mut neighbour = at;
             neighbour[d] = at[d] + 2 * k - 3;
             *to = value(neighbour)?.to_f64();
         }
     }
-    let mut diagonal_means = [0.0; 3];
+    if !has_means {
+        return Some(point);
+    }
+    let moved = |steps: &[(usize, isize)]| {
+        let mut place = at;
+        for (d, step) in steps {
+            // An index below 0 becomes one outside of the region.
+            place[*d] = at[*d]
+                .checked_add_signed(*step)
+                .unwrap_or(usize::MAX >> level);
+        }
+        value(place).map_or(f64::NAN, |x| x.to_f64())
+    };
     for pair in coded_pairs(t) {
         let [a, b] = DIMENSION_PAIRS[pair];
         for [i, j] in [[-1, -1], [-1, 1], [1, -1], [1, 1]] {
-            let mut point = at;
-            // An index below 0 becomes one outside of the region.
-            point[a] = at[a].checked_add_signed(i).unwrap_or(usize::MAX >> level);
-            point[b] = at[b].checked_add_signed(j).unwrap_or(usize::MAX >> level);
-            diagonal_means[pair] += value(point).map_or(f64::NAN, |x| 0.25 * x.to_f64());
+            point.diagonal_means[pair] += 0.25 * moved(&[(a, i), (b, j)]);
         }
     }
-    Some(SamplePoint {
-        value: value(at)?,
-        neighbours: all,
-        diagonal_means,
-    })
+    for d in odd_dimensions() {
+        point.outer_means[d] = 0.5 * (moved(&[(d, -5)]) + moved(&[(d, 5)]));
+    }
+    Some(point)
 }

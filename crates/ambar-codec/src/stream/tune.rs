@@ -509,8 +509,13 @@ fn choose<T: Element>(
             (best, least) = (params, bits);
         }
     }
-    if proposals.fitted != proposals.candidate {
-        let params = params.with_interpolations(proposals.fitted);
+    let mut before = proposals.candidate;
+    for fitted in [proposals.fitted, proposals.with_outer] {
+        if fitted == before {
+            continue;
+        }
+        before = fitted;
+        let params = params.with_interpolations(fitted);
         let bits = bits(params);
         if bits + option_bits(params) < MAX_FITTED_SIZE * (least + option_bits(best)) {
             (best, least) = (params, bits);
@@ -575,6 +580,29 @@ mod tests {
         let cost = |values: &[f64]| relative_cost(values, 0.0);
         let halves: Vec<f64> = values.iter().map(|x| x * 0.5f64.powi(40)).collect();
         assert!((cost(&values) - cost(&halves)).abs() < 0.05 * cost(&values));
+    }
+
+    #[test]
+    fn smooth_values_take_fewer_bytes_with_outer_points() {
+        let n = 64;
+        let bell = |i: usize| {
+            let squares = [i / n / n, i / n % n, i % n].map(|k| (k as f64 - 30.0).powi(2));
+            (-squares.iter().sum::<f64>() / 100.0).exp()
+        };
+        let values: Vec<f64> = (0..n * n * n).map(bell).collect();
+        let (shape, bound) = ([n; 3], 1e-5);
+        let (layout, params) = (Layout::Array(&shape), EncoderParams::default());
+        let (contexts, buffers) = (params.contexts(), &mut Vec::new());
+        let input = EncoderInput::new(&values, &layout, bound, contexts, buffers).unwrap();
+        let proposals = interpolation_choice::propose(&input.regions, bound, true);
+        let mut workspace = Workspace::default();
+        let mut size = |interpolations| {
+            let params = Some(params.with_interpolations(interpolations));
+            let stream = crate::encode(&values, &layout, bound, params, &mut workspace);
+            stream.unwrap().len() as f64
+        };
+        let (plain, with_outer) = (size(proposals.fitted), size(proposals.with_outer));
+        assert!(with_outer < 0.9 * plain, "{with_outer} {plain}");
     }
 
     #[test]

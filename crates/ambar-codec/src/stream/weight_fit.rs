@@ -1,13 +1,22 @@
 //! The fit of the weights of a phase to some of its points.
 //!
 //! A point is predicted by the linear interpolation, plus multiples of the differences of the far points and of the means on
-//! diagonals from it. The multiples minimise an estimate of the bits of residuals, the sum of their logarithms, by repeated
+//! diagonals from it, and of the fourth differences of six points along the dimensions. The multiples minimise an estimate of the bits of residuals, the sum of their logarithms, by repeated
 //! least squares in which a point has the inverse of its squared residual as its weight.
 
-use crate::predict::interpolation::PhaseWeights;
+use crate::entropy::tables::log2;
+use crate::predict::interpolation::{DIAGONAL, OUTER, PhaseWeights, SHARP, WEIGHT_UNITS};
 
-/// Unknowns of a fit: the multiples of the far points and of three pairs of dimensions.
-const UNKNOWNS: usize = 4;
+/// Unknowns of a fit: the multiples of the far points, of three pairs of dimensions, and of the fourth differences.
+const UNKNOWNS: usize = 5;
+/// The number of the last one.
+const LAST: usize = UNKNOWNS - 1;
+/// How much of the near, the far and the outer points each of their terms has.
+const PARTS: [[f64; UNKNOWNS]; 3] = [
+    [1.0, -1.0, -1.0, -1.0, 2.0],
+    [-1.0, 0.0, 0.0, 0.0, -3.0],
+    [0.0, 0.0, 0.0, 0.0, 1.0],
+];
 /// Solutions of the least squares problem.
 const ITERATIONS: usize = 4;
 /// The variance of the errors of neighbours, in squared steps. They are smaller than uniform ones, because coarse levels have
@@ -22,7 +31,7 @@ const REGULARISATION: f64 = 1e-6;
 /// With less weight left for the interpolation, its sharpness does not matter.
 const MIN_INTERPOLATION_WEIGHT: f64 = 0.125;
 /// The interpolation of the first iteration is cubic: the multiple of the far points, and the others.
-const CUBIC: [f64; UNKNOWNS] = [0.125, 0.0, 0.0, 0.0];
+const CUBIC: [f64; UNKNOWNS] = [0.125, 0.0, 0.0, 0.0, 0.0];
 
 /// The terms of the fit of one point, relative to the linear interpolation.
 pub(crate) struct FitPoint {
@@ -30,6 +39,8 @@ pub(crate) struct FitPoint {
     pub far: f64,
     /// The mean on the diagonals of each pair of dimensions, less the interpolation; 0 for unused pairs.
     pub diagonals: [f64; 3],
+    /// The mean of the outer points, less three times that of the far ones, plus twice that of the near ones; 0 if unused.
+    pub outer: f64,
     /// The value less the interpolation.
     pub value: f64,
 }
@@ -37,7 +48,7 @@ pub(crate) struct FitPoint {
 impl FitPoint {
     fn terms(&self) -> [f64; UNKNOWNS] {
         let [a, b, c] = self.diagonals;
-        [self.far, a, b, c]
+        [self.far, a, b, c, self.outer]
     }
 
     pub(crate) fn is_finite(&self) -> bool {
@@ -50,16 +61,36 @@ impl FitPoint {
     }
 }
 
-/// Fits the weights of a phase whose points are interpolated along `dimensions` dimensions. `pairs` are the pairs of dimensions
-/// whose diagonals are used, `step` is the width of the bins, 0 without loss.
+/// Fitted weights of a phase.
+#[derive(Clone, Copy)]
+pub(crate) struct Fit {
+    /// The weights in units of one byte, and of two.
+    pub weights: [PhaseWeights; 2],
+    /// An estimate of the bits of a residual with each of them.
+    pub bits: [f64; 2],
+}
+
+impl Fit {
+    /// Cubic interpolation, without an estimate.
+    pub(crate) const NONE: Self = Self {
+        weights: [PhaseWeights::CUBIC; 2],
+        bits: [0.0; 2],
+    };
+}
+
+/// Fits the weights of a phase whose points are interpolated along `dimensions` dimensions. `pairs` are the pairs of dimensions whose
+/// diagonals are used; outer points are used if `has_outer`. `step` is the width of the bins, 0 without loss. The estimate of bits
+/// assumes that neighbours have errors of `noise` squared steps.
 pub(crate) fn fit(
     points: &[FitPoint],
     dimensions: u32,
     pairs: &[usize],
-    step: f64,
-) -> PhaseWeights {
+    has_outer: bool,
+    (step, noise): (f64, f64),
+) -> Fit {
     let unknowns: Vec<usize> = std::iter::once(0)
         .chain(pairs.iter().map(|pair| 1 + pair))
+        .chain(has_outer.then_some(LAST))
         .collect();
     let mut multiples = CUBIC;
     for _ in 0..ITERATIONS {
@@ -68,20 +99,78 @@ pub(crate) fn fit(
         };
         multiples = solved;
     }
-    let [far, diagonals @ ..] = multiples;
-    let rounded = |x: f64| x.round().clamp(-128.0, 127.0) as i8;
-    let diagonals = diagonals.map(|weight| rounded(32.0 * weight));
-    // The interpolation, of which the sharpness is a part, has the rest of all weights.
-    let rest = 1.0 - diagonals.iter().map(|w| f64::from(*w)).sum::<f64>() / 32.0;
-    let sharpness = if rest.abs() < MIN_INTERPOLATION_WEIGHT {
-        0.0
-    } else {
-        0.5 * far / rest
-    };
-    PhaseWeights {
-        sharpness: rounded(64.0 * sharpness),
-        diagonals,
+    let fits = [[SHARP, OUTER, DIAGONAL], [1; 3]].map(|units| {
+        let (weights, rounded) = round(multiples, units);
+        let bits = estimate_bits(points, dimensions, (step, noise), rounded);
+        (weights, bits)
+    });
+    Fit {
+        weights: fits.map(|(weights, _)| weights),
+        bits: fits.map(|(_, bits)| bits),
     }
+}
+
+/// The weights of multiples in some units: of the sharpness, of outer points and of diagonals. Also returns their multiples.
+fn round(
+    multiples: [f64; UNKNOWNS],
+    [sharp, outer, diagonal]: [i16; 3],
+) -> (PhaseWeights, [f64; UNKNOWNS]) {
+    let rounded = |x: f64, unit: i16| {
+        let limit = if unit == 1 {
+            f64::from(i16::MAX)
+        } else {
+            127.0
+        };
+        (WEIGHT_UNITS / f64::from(unit) * x)
+            .round()
+            .clamp(-limit, limit) as i16
+            * unit
+    };
+    let value = |weight: i16| f64::from(weight) / WEIGHT_UNITS;
+    let [far, diagonals @ .., last] = multiples;
+    let diagonals = diagonals.map(|weight| rounded(weight, diagonal));
+    // The interpolation, of which sharpness and outer points are parts, has the rest of all weights.
+    let rest = 1.0 - diagonals.iter().map(|w| value(*w)).sum::<f64>();
+    let part = |multiple: f64| {
+        if rest.abs() < MIN_INTERPOLATION_WEIGHT {
+            0.0
+        } else {
+            multiple / rest
+        }
+    };
+    let weights = PhaseWeights {
+        sharpness: rounded(0.5 * part(far), sharp),
+        outer: rounded(part(last), outer),
+        diagonals,
+    };
+    let [a, b, c] = diagonals.map(value);
+    let (far, last) = (
+        2.0 * rest * value(weights.sharpness),
+        rest * value(weights.outer),
+    );
+    (weights, [far, a, b, c, last])
+}
+
+/// An estimate of the bits of a residual with neighbours that have errors.
+fn estimate_bits(
+    points: &[FitPoint],
+    dimensions: u32,
+    (step, noise): (f64, f64),
+    multiples: [f64; UNKNOWNS],
+) -> f64 {
+    let sum = |part: &[f64; UNKNOWNS]| part.iter().zip(multiples).map(|(a, b)| a * b).sum::<f64>();
+    let [near, far, outer] = PARTS.each_ref().map(sum);
+    let along = (1.0 + near).powi(2) + far.powi(2) + outer.powi(2);
+    let on_diagonals: f64 = multiples[1..LAST]
+        .iter()
+        .map(|weight| weight * weight)
+        .sum();
+    let variance = noise * (along / f64::from(2 * dimensions) + on_diagonals / 4.0);
+    let residuals = points.iter().map(|point| point.residual(multiples));
+    let mean = residuals.clone().map(f64::abs).sum::<f64>() / points.len() as f64;
+    let least = (LEAST_SQUARE + variance) * step * step + LEAST_RELATIVE_SQUARE * mean * mean;
+    let bits = |residual: f64| 0.5 * log2((residual * residual + least).max(f64::MIN_POSITIVE));
+    residuals.map(bits).sum::<f64>() / points.len() as f64
 }
 
 /// Solves the least squares problem with weights that follow from given multiples. `None` if there is no solution, also where
@@ -113,14 +202,12 @@ fn iterate(
     let noise = ERROR_VARIANCE * step * step * total_weight;
     let (linear, diagonal) = (noise / f64::from(2 * dimensions), noise / 4.0);
     for i in unknowns {
-        right[*i] += if *i == 0 { -linear } else { linear };
+        right[*i] -= linear * PARTS[0][*i];
         for j in unknowns {
-            matrix[*i][*j] += match (*i, *j) {
-                (0, 0) => 2.0 * linear,
-                (0, _) | (_, 0) => -linear,
-                (i, j) if i == j => diagonal + linear,
-                _ => linear,
-            };
+            matrix[*i][*j] += linear * PARTS.iter().map(|part| part[*i] * part[*j]).sum::<f64>();
+        }
+        if (1..LAST).contains(i) {
+            matrix[*i][*i] += diagonal;
         }
         matrix[*i][*i] *= 1.0 + REGULARISATION;
     }
@@ -160,12 +247,13 @@ mod tests {
     use super::*;
 
     /// Points of two dimensions with a noise of `amplitude` in all terms, which are predicted without a residual by the multiples.
-    fn points(multiples: [f64; 2], amplitude: f64) -> Vec<FitPoint> {
+    fn points([far, diagonal, outer]: [f64; 3], amplitude: f64) -> Vec<FitPoint> {
         let noise = |i: usize| amplitude * ((i * 7919 % 1009) as f64 / 1009.0 - 0.5);
         let point = |i: usize| FitPoint {
             far: noise(i),
             diagonals: [noise(i + 400), 0.0, 0.0],
-            value: multiples[0] * noise(i) + multiples[1] * noise(i + 400),
+            outer: noise(i + 700),
+            value: far * noise(i) + diagonal * noise(i + 400) + outer * noise(i + 700),
         };
         (0..500).map(point).collect()
     }
@@ -174,20 +262,23 @@ mod tests {
     fn exact_weights_are_found() {
         for step in [0.0, 1e-4] {
             // Twice the linear interpolation less the mean on diagonals.
-            let weights = fit(&points([0.0, -1.0], 1.0), 2, &[0], step);
-            assert_eq!((weights.sharpness, weights.diagonals), (0, [-32, 0, 0]));
-            assert_eq!(
-                fit(&points([0.125, 0.0], 1.0), 2, &[0], step),
-                PhaseWeights::CUBIC
-            );
+            let fit = |points: &[FitPoint]| fit(points, 2, &[0], true, (step, 0.0)).weights[0];
+            let weights = fit(&points([0.0, -1.0, 0.0], 1.0));
+            assert_eq!((weights.sharpness, weights.outer), (0, 0));
+            assert_eq!(weights.diagonals, [-8192, 0, 0]);
+            let cubic = fit(&points([0.125, 0.0, 0.0], 1.0));
+            assert_eq!(cubic, PhaseWeights::CUBIC);
+            let weights = fit(&points([0.125, 0.0, 0.0625], 1.0));
+            assert_eq!((weights.sharpness, weights.outer), (512, 512));
         }
     }
 
     #[test]
     fn values_without_a_fit_give_cubic_interpolation() {
         for amplitude in [0.0, 1e-200, 1e200] {
-            let weights = fit(&points([0.0, -1.0], amplitude), 2, &[0], 0.0);
-            assert_eq!(weights, PhaseWeights::CUBIC, "{amplitude:e}");
+            let points = points([0.0, -1.0, 0.0], amplitude);
+            let fit = fit(&points, 2, &[0], true, (0.0, 0.0));
+            assert_eq!(fit.weights, [PhaseWeights::CUBIC; 2], "{amplitude:e}");
         }
     }
 }
