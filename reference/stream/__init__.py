@@ -173,7 +173,7 @@ def read_level_options(s, reader: Reader) -> None:
 
 
 def read_weights(reader: Reader, t: int, bits: int) -> list[float]:
-    """Return the sharpness of a phase, its weight of outer points, and those of diagonals (7.7)."""
+    """Return the weights of a phase (7.7): sharpness, outer points, each of its pairs."""
     units = [64, *[128] * (bits & 1), *[32] * len(DIAGONALS[t])]
     if bits & 2:
         weights = np.frombuffer(reader.take(2 * len(units)), "<i2") / 8192

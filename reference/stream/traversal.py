@@ -101,22 +101,22 @@ class Traversal:
         if bits >> 15:
             sharpness = [self.s.weights[level][t][0]] * len(lines)
         sharpness = np.array(sharpness).reshape(-1, 1, 1, 1)
-        inner_weight, outer_weight = (
+        near_weight, far_weight = (
             (0.5 + sharpness).astype(self.T),
             (0 - sharpness).astype(self.T),
         )
         (v0, v1, v2, v3), (_, h1, h2, _) = (
             [np.array([moved(known[t - (1 << d)][i], size, {d: k}) for d in lines])
              for k in (-1, 0, 1, 2)] for i in (0, 1))  # fmt: skip
-        inner, outer = v1 + v2, v0 + v3
-        between = inner * inner_weight + outer * outer_weight
+        near_sum, far_sum = v1 + v2, v0 + v3
+        between = near_sum * near_weight + far_sum * far_weight
         near, far = np.where(h1, v1, v2), np.where(h1, v0, v3)
         slope, count = (near - far) * half, h1.astype(np.int64) + h2
         most = count.max(axis=0)  # the rule is 3 - most
         used = (count == most) & (most > 0)
         part = (1 / np.maximum(used.sum(axis=0), 1)).astype(self.T)
         value = np.where(count == 2, between, near + slope)
-        curvature = np.where(count == 2, np.abs(between - inner * half), np.abs(slope))
+        curvature = np.where(count == 2, np.abs(between - near_sum * half), np.abs(slope))
         mean, variation = (
             sum(np.where(used, terms, zero), zero) * part for terms in (value, curvature)
         )

@@ -10,7 +10,7 @@ use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::ContextModel;
 use crate::predict::diagonals::Diagonals;
 use crate::predict::interpolate::{self, Line, VECTOR_POINTS, Weights};
-use crate::predict::outer::OuterPoints;
+use crate::predict::outer_points::OuterPoints;
 use crate::predict::reconstruct;
 use crate::predict::row::{InterpolationLevel, Row, RowBatch, RowCoder, RowLocation};
 use crate::simd::LANES;

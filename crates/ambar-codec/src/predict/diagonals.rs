@@ -23,8 +23,6 @@ struct Diagonal<'a, T> {
 pub(crate) struct Diagonals<'a, T> {
     diagonals: Vec<Diagonal<'a, T>>,
     interpolation_weight: T,
-    /// The number of points of a row.
-    row_points: usize,
     /// The points whose points on diagonals are all present.
     presence: Presence<'a>,
 }
@@ -65,7 +63,6 @@ impl<'a, T: Element> Diagonals<'a, T> {
         Self {
             diagonals,
             interpolation_weight: T::from_f64(interpolation_weight),
-            row_points: phases.points(t)[2],
             presence: Presence::new(t, neighbours, phases, valid),
         }
     }
@@ -76,25 +73,15 @@ impl<'a, T: Element> Diagonals<'a, T> {
         if self.diagonals.is_empty() {
             return;
         }
-        for (row, word) in (0..batch.rows)
-            .flat_map(|row| (0..self.row_points.div_ceil(64)).map(move |word| (row, word)))
-        {
-            let mask = self.presence.word([batch.z, batch.y + row], word);
-            if mask == 0 {
-                continue;
-            }
-            let from = row * pitch + 64 * word;
-            let n = (self.row_points - 64 * word).min(64);
-            let out = &mut predictions[from..][..n.next_multiple_of(VECTOR_POINTS)];
+        self.presence.for_each_word(batch, pitch, |from, n, mask| {
+            let (at, out) = (batch.at + from, &mut predictions[from..][..n]);
             match &self.diagonals[..] {
-                [one] => self.blend::<1>([one], batch.at + from, mask, out),
-                [one, two] => self.blend::<2>([one, two], batch.at + from, mask, out),
-                [one, two, three, ..] => {
-                    self.blend::<3>([one, two, three], batch.at + from, mask, out);
-                }
+                [one] => self.blend::<1>([one], at, mask, out),
+                [one, two] => self.blend::<2>([one, two], at, mask, out),
+                [one, two, three, ..] => self.blend::<3>([one, two, three], at, mask, out),
                 [] => {}
             }
-        }
+        });
     }
 
     /// Blends the values of points from `at` on whose bit is set.

@@ -12,18 +12,18 @@ const IGNORED_BITS: [(usize, u32); 4] = [(3, 6), (5, 8), (6, 10), (7, 12)];
 
 /// The bit which states that phases have weights of their own.
 const HAS_PHASE_WEIGHTS: u16 = 1 << 15;
-/// The bits of the sharpness along the dimensions; 0 with weights of phases, except the first two.
+/// The bits of the sharpness along the dimensions. With weights of phases, the first two are flags, and the others 0.
 const SHARPNESS_BITS: u16 = 0x3f;
 /// The bit which states that weights of phases include those of outer points.
 const HAS_OUTER_WEIGHTS: u16 = 1;
 /// The bit which states that weights of phases have two bytes; those of one byte are multiples of coarser units.
 const HAS_FINE_WEIGHTS: u16 = 2;
-/// The inverse of the unit of weights.
-pub(crate) const WEIGHT_UNITS: f64 = 8192.0;
+/// The number of units of weights in 1.
+pub(crate) const UNITS_PER_ONE: f64 = 8192.0;
 /// The units of weights of one byte: of the sharpness, of outer points and of diagonals.
-pub(crate) const SHARP: i16 = 128;
-pub(crate) const OUTER: i16 = 64;
-pub(crate) const DIAGONAL: i16 = 256;
+pub(crate) const SHARPNESS_UNIT: i16 = 128;
+pub(crate) const OUTER_UNIT: i16 = 64;
+pub(crate) const DIAGONAL_UNIT: i16 = 256;
 /// The pairs of dimensions in which points are next to others on diagonals: zy, zx, yx.
 pub(crate) const DIMENSION_PAIRS: [[usize; 2]; 3] = [[0, 1], [0, 2], [1, 2]];
 
@@ -52,10 +52,11 @@ impl PhaseWeights {
     fn stored(&mut self, t: usize, has_outer: bool) -> impl Iterator<Item = (&mut i16, i16)> {
         let coded = move |pair: usize| coded_pairs(t).any(|other| other == pair);
         let diagonals = self.diagonals.iter_mut().enumerate();
-        let diagonals = diagonals.filter_map(move |(pair, w)| coded(pair).then_some((w, DIAGONAL)));
-        [(&mut self.sharpness, SHARP)]
+        let diagonals =
+            diagonals.filter_map(move |(pair, w)| coded(pair).then_some((w, DIAGONAL_UNIT)));
+        [(&mut self.sharpness, SHARPNESS_UNIT)]
             .into_iter()
-            .chain(has_outer.then_some((&mut self.outer, OUTER)))
+            .chain(has_outer.then_some((&mut self.outer, OUTER_UNIT)))
             .chain(diagonals)
     }
 }
@@ -157,14 +158,14 @@ impl Interpolation {
         coded_pairs(t).map(move |pair| {
             (
                 DIMENSION_PAIRS[pair],
-                f64::from(weights[pair]) / WEIGHT_UNITS,
+                f64::from(weights[pair]) / UNITS_PER_ONE,
             )
         })
     }
 
     /// The weight of the outer neighbours along the dimensions of phase `t`.
     pub(crate) fn outer_weight(self, t: usize) -> f64 {
-        f64::from(self.phases[t - 1].outer) / WEIGHT_UNITS
+        f64::from(self.phases[t - 1].outer) / UNITS_PER_ONE
     }
 
     /// The number of values of sharpness.
@@ -212,7 +213,7 @@ impl Interpolation {
     /// The weights of the near and the far neighbours along dimension `d` in the interpolation of phase `t`.
     pub(crate) fn weights(self, t: usize, d: usize) -> (f64, f64) {
         let sharpness = if self.has_phase_weights() {
-            f64::from(self.phases[t - 1].sharpness) / WEIGHT_UNITS
+            f64::from(self.phases[t - 1].sharpness) / UNITS_PER_ONE
         } else {
             SHARPNESS[usize::from(self.bits >> (2 * d) & 3)]
         };
@@ -269,13 +270,13 @@ impl Interpolation {
         let fine = number as i16 / 2 % 5 / 2;
         any.with_phase_weights(|t| {
             let mut weights = PhaseWeights {
-                sharpness: (7 * t as i16 * number as i16 % 17 - 8) * SHARP + fine,
-                outer: (number as i16 / 2 % 3 * (t as i16 + number as i16) % 7 - 3) * OUTER,
+                sharpness: (7 * t as i16 * number as i16 % 17 - 8) * SHARPNESS_UNIT + fine,
+                outer: (number as i16 / 2 % 3 * (t as i16 + number as i16) % 7) * OUTER_UNIT,
                 ..PhaseWeights::default()
             };
             for pair in coded_pairs(t) {
                 let weight = 3 * (t + pair) as i16 * number as i16 % 41 - 20;
-                weights.diagonals[pair] = weight * DIAGONAL + fine;
+                weights.diagonals[pair] = weight * DIAGONAL_UNIT + fine;
             }
             weights
         })

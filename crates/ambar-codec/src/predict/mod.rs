@@ -8,7 +8,7 @@ pub(crate) mod extrapolate;
 pub(crate) mod interpolate;
 pub(crate) mod interpolation;
 pub(crate) mod mask_pyramid;
-pub(crate) mod outer;
+pub(crate) mod outer_points;
 pub(crate) mod presence;
 pub(crate) mod reconstruct;
 pub(crate) mod row;

@@ -2,6 +2,8 @@
 
 use crate::domain::bitmap::{Bitmap, first_bits};
 use crate::domain::lattice::Phases;
+use crate::predict::batch_geometry::Batch;
+use crate::predict::interpolate::VECTOR_POINTS;
 
 /// A neighbour of each point of a phase.
 #[derive(Clone, Copy)]
@@ -13,7 +15,7 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    /// The distance of its value in memory from the place of the point.
+    /// The distance of its value in memory from that of the point.
     pub(crate) fn offset(&self, phases: &Phases) -> isize {
         let distance = |d: usize| self.step[d] * phases.stride[d] as isize;
         (0..3).map(distance).sum()
@@ -24,6 +26,8 @@ impl Neighbour {
 pub(crate) struct Presence<'a> {
     t: usize,
     neighbours: Vec<Neighbour>,
+    /// The number of points of a row.
+    row_points: usize,
     /// The first index and the end, in each dimension, of points whose neighbours are all inside the lattice.
     spans: [[usize; 2]; 3],
     /// The present points of each phase; `None` for all.
@@ -50,13 +54,37 @@ impl<'a> Presence<'a> {
         Self {
             t,
             neighbours,
+            row_points: phases.points(t)[2],
             spans,
             valid,
         }
     }
 
+    /// Calls `visit(offset, length, mask)` for the words of a batch, whose rows are `pitch` apart, with points around which all
+    /// neighbours are present. Offsets are from the batch's first point, lengths in whole groups of `VECTOR_POINTS`.
+    pub(crate) fn for_each_word(
+        &self,
+        batch: &Batch,
+        pitch: usize,
+        mut visit: impl FnMut(usize, usize, u64),
+    ) {
+        for row in 0..batch.rows {
+            for word in 0..self.row_points.div_ceil(64) {
+                let mask = self.word([batch.z, batch.y + row], word);
+                if mask != 0 {
+                    let n = (self.row_points - 64 * word).min(64);
+                    visit(
+                        row * pitch + 64 * word,
+                        n.next_multiple_of(VECTOR_POINTS),
+                        mask,
+                    );
+                }
+            }
+        }
+    }
+
     /// One bit for each of the 64 points of a word of a row.
-    pub(crate) fn word(&self, [z, y]: [usize; 2], word: usize) -> u64 {
+    fn word(&self, [z, y]: [usize; 2], word: usize) -> u64 {
         let Some(valid) = self.valid else {
             let is_within = |d: usize, k: usize| (self.spans[d][0]..self.spans[d][1]).contains(&k);
             if !is_within(0, z) || !is_within(1, y) {
@@ -70,10 +98,10 @@ impl<'a> Presence<'a> {
             let [step_z, step_y, step_x] = neighbour.step;
             let row = [z.wrapping_add_signed(step_z), y.wrapping_add_signed(step_y)];
             let (source, distance) = (&valid[neighbour.phase], step_x.unsigned_abs() as u32);
-            all & if step_x < 0 {
-                source.word_before(row, word, distance)
-            } else {
-                source.word_after(row, word, distance)
+            all & match step_x {
+                0 => source.word(row, word),
+                1.. => source.word_after(row, word, distance),
+                _ => source.word_before(row, word, distance),
             }
         })
     }

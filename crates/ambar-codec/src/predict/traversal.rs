@@ -14,7 +14,7 @@ use crate::predict::diagonals::Diagonals;
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
-use crate::predict::outer::OuterPoints;
+use crate::predict::outer_points::OuterPoints;
 use crate::predict::row::{ANCHOR, InterpolationLevel, Row, RowCoder, RowLocation};
 use crate::simd::LANES;
 
@@ -170,7 +170,8 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         }
     }
 
-    /// Codes all rows of phase `t`, which is interpolated along the `N` dimensions `odd`; with a context for each point if `POINT_CONTEXTS`.
+    /// Codes all rows of phase `t`, which is interpolated along the `N` dimensions `odd`; with a context for each point if
+    /// `POINT_CONTEXTS`.
     fn rows<const N: usize, const POINT_CONTEXTS: bool>(
         &mut self,
         t: usize,

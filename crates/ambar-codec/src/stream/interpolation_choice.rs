@@ -43,17 +43,19 @@ pub(crate) struct Proposals {
     pub with_outer: Interpolations,
 }
 
-/// Proposes interpolations for regions within an absolute bound, 0 for lossless; with weights of each phase if `fits_weights`.
+/// Proposes interpolations for `count` values within an absolute bound, 0 for lossless, from regions of all or of some of them;
+/// with weights of each phase if `fits_weights`.
 /// Predicts from the original values.
 pub(crate) fn propose<T: Element>(
     regions: &[RegionBuffer<'_, T>],
+    count: usize,
     bound: f64,
     fits_weights: bool,
 ) -> Proposals {
     let mut proposals = Proposals::default();
+    // Regions have equal numbers of dimensions.
     let shape = regions.first().map_or([1; 3], |region| region.shape);
     let dimensions = shape.iter().filter(|n| **n > 1).count();
-    let count: usize = regions.iter().map(|region| region.values.len()).sum();
     let mut outer_gain = 0.0;
     for level in 0..CHOSEN_LEVELS {
         // The part of all values that are in one phase of the level.
@@ -69,13 +71,12 @@ pub(crate) fn propose<T: Element>(
                 *interpolation = points.cheapest(t, *interpolation, min_gain);
             }
             if fits_weights {
-                let fit = |with_outer| points.fit(t, proposals.candidate[level], with_outer);
-                let (plain, with_outer) = (fit(false), fit(true));
-                let gain = plain.bits[1] - with_outer.bits[1];
-                let has_outer = gain > MIN_GAIN;
-                outer_gain += if has_outer { part * gain } else { 0.0 };
-                fits[0][t] = plain;
-                fits[1][t] = if has_outer { with_outer } else { plain };
+                let [without, with_outer] = points.fits(t, proposals.candidate[level]);
+                let gain = without.bits[1] - with_outer.bits[1];
+                let gains = gain > MIN_GAIN;
+                outer_gain += if gains { part * gain } else { 0.0 };
+                fits[0][t] = without;
+                fits[1][t] = if gains { with_outer } else { without };
             }
         }
         let candidate = proposals.candidate[level];
@@ -200,8 +201,9 @@ impl<T: Element> Points<T> {
         bits.sum::<f64>() / self.points.len().max(1) as f64
     }
 
-    /// Fits weights of phase `t`, which is interpolated along the dimensions of `interpolation`; none to few points.
-    fn fit(&self, t: usize, interpolation: Interpolation, with_outer: bool) -> Fit {
+    /// Fits weights of phase `t`, which is interpolated along the dimensions of `interpolation`: without outer points, and with
+    /// them, where most points have some. None to few points.
+    fn fits(&self, t: usize, interpolation: Interpolation) -> [Fit; 2] {
         let used = interpolation.dimensions(t);
         let dimensions = || (0..3).filter(|d| used >> d & 1 == 1);
         let most_have = |mean: &dyn Fn(&SamplePoint<T>) -> f64| {
@@ -210,9 +212,9 @@ impl<T: Element> Points<T> {
         };
         let pairs = coded_pairs(t).filter(|pair| most_have(&|point| point.diagonal_means[*pair]));
         let pairs: Vec<usize> = pairs.collect();
-        let outer = |point: &SamplePoint<T>| dimensions().map(|d| point.outer_means[d]).sum();
-        let with_outer = with_outer && most_have(&outer);
         let part = 1.0 / f64::from(used.count_ones());
+        let outer_mean =
+            |point: &SamplePoint<T>| part * dimensions().map(|d| point.outer_means[d]).sum::<f64>();
         let points = self.points.iter().map(|point| {
             let (mut near, mut far) = (0.0, 0.0);
             for d in dimensions() {
@@ -224,21 +226,30 @@ impl<T: Element> Points<T> {
             for pair in &pairs {
                 diagonals[*pair] = point.diagonal_means[*pair] - near;
             }
-            let difference = || part * outer(point) - 3.0 * far + 2.0 * near;
+            let outer = outer_mean(point) - 3.0 * far + 2.0 * near;
             FitPoint {
                 far: near - far,
                 diagonals,
-                outer: if with_outer { difference() } else { 0.0 },
+                // Points that lack an outer point are predicted without all of them.
+                outer: if outer.is_finite() { outer } else { 0.0 },
                 value: point.value.to_f64() - near,
             }
         });
         let points: Vec<FitPoint> = points.filter(FitPoint::is_finite).collect();
-        let step = 1.0 / self.inverse;
         if points.len() < MIN_POINTS {
-            return Fit::NONE;
+            return [Fit::NONE; 2];
         }
-        let steps = (step, NOISE);
-        weight_fit::fit(&points, used.count_ones(), &pairs, with_outer, steps)
+        let (count, step) = (used.count_ones(), 1.0 / self.inverse);
+        let fit = |has_outer| weight_fit::fit(&points, count, &pairs, has_outer, step);
+        let without = fit(false);
+        [
+            without,
+            if most_have(&outer_mean) {
+                fit(true)
+            } else {
+                without
+            },
+        ]
     }
 }
 

@@ -22,8 +22,9 @@ const MAX_CELL_SAMPLE: usize = 1 << 13;
 const MAX_WAVELET_SAMPLE: usize = 1 << 18;
 
 /// Differences along a dimension must take this much more than along faster ones, in units of [`difference_cost`], to try whether
-/// values are better not predicted along it; where they take less, as much again as along the faster ones, and `MIN_EXCESS`.
+/// values are better not predicted along it.
 const ROUGH_EXCESS: f64 = 1.0;
+/// Where that is less, it is enough if they take twice as much as along the faster ones, and this much more.
 const MIN_EXCESS: f64 = 0.25;
 /// Maximum ratio of the estimated size of separate regions to that of whole ones: the sample may differ from the other values.
 const MAX_SEPARATED_SIZE: f64 = 0.9;
@@ -167,8 +168,8 @@ fn tune_interpolation<T: Element>(
 /// Values with their layout.
 type Arranged<'a, T> = (&'a [T], &'a Layout<'a>);
 
-/// Chooses level scaling and interpolation by trials on a sample of `count` values. Interpolations are proposed from points of
-/// `source`. Also returns the estimated bits of all values.
+/// Chooses level scaling and interpolation by trials on a sample; `count` is the number of all values. Interpolations are
+/// proposed from points of `source`. Also returns the estimated bits of all values.
 fn tune_by_sample<T: Element>(
     sample: Arranged<'_, T>,
     source: Arranged<'_, T>,
@@ -182,10 +183,10 @@ fn tune_by_sample<T: Element>(
     let input = EncoderInput::new(sample.0, sample.1, bound, contexts, buffers)?;
     let scale = count as f64 / input.count.max(1) as f64;
     let proposals = if sample.0.len() == source.0.len() {
-        interpolation_choice::propose(&input.regions, bound, fits_weights)
+        interpolation_choice::propose(&input.regions, count, bound, fits_weights)
     } else {
         let source = EncoderInput::new(source.0, source.1, bound, contexts, buffers)?;
-        interpolation_choice::propose(&source.regions, bound, fits_weights)
+        interpolation_choice::propose(&source.regions, count, bound, fits_weights)
     };
     let (params, bits) = choose(&input, bound, params, &proposals, scale);
     Ok((params, bits + scale * input.mask_bits()))
@@ -509,12 +510,13 @@ fn choose<T: Element>(
             (best, least) = (params, bits);
         }
     }
-    let mut before = proposals.candidate;
+    let mut previous = proposals.candidate;
     for fitted in [proposals.fitted, proposals.with_outer] {
-        if fitted == before {
+        // No fit applies, or no phase gains by outer points.
+        if fitted == previous {
             continue;
         }
-        before = fitted;
+        previous = fitted;
         let params = params.with_interpolations(fitted);
         let bits = bits(params);
         if bits + option_bits(params) < MAX_FITTED_SIZE * (least + option_bits(best)) {
@@ -594,7 +596,7 @@ mod tests {
         let (layout, params) = (Layout::Array(&shape), EncoderParams::default());
         let (contexts, buffers) = (params.contexts(), &mut Vec::new());
         let input = EncoderInput::new(&values, &layout, bound, contexts, buffers).unwrap();
-        let proposals = interpolation_choice::propose(&input.regions, bound, true);
+        let proposals = interpolation_choice::propose(&input.regions, values.len(), bound, true);
         let mut workspace = Workspace::default();
         let mut size = |interpolations| {
             let params = Some(params.with_interpolations(interpolations));

@@ -1,18 +1,21 @@
 //! The fit of the weights of a phase to some of its points.
 //!
 //! A point is predicted by the linear interpolation, plus multiples of the differences of the far points and of the means on
-//! diagonals from it, and of the fourth differences of six points along the dimensions. The multiples minimise an estimate of the bits of residuals, the sum of their logarithms, by repeated
-//! least squares in which a point has the inverse of its squared residual as its weight.
+//! diagonals from it, and of differences that include outer points. The multiples minimise an estimate of the bits of residuals,
+//! the sum of their logarithms, by repeated least squares in which a point has the inverse of its squared residual as its
+//! weight.
 
 use crate::entropy::tables::log2;
-use crate::predict::interpolation::{DIAGONAL, OUTER, PhaseWeights, SHARP, WEIGHT_UNITS};
+use crate::predict::interpolation::{
+    DIAGONAL_UNIT, OUTER_UNIT, PhaseWeights, SHARPNESS_UNIT, UNITS_PER_ONE,
+};
 
-/// Unknowns of a fit: the multiples of the far points, of three pairs of dimensions, and of the fourth differences.
+/// Unknowns of a fit: the multiples of the far points, of three pairs of dimensions, and of the outer points.
 const UNKNOWNS: usize = 5;
 /// The number of the last one.
-const LAST: usize = UNKNOWNS - 1;
-/// How much of the near, the far and the outer points each of their terms has.
-const PARTS: [[f64; UNKNOWNS]; 3] = [
+const OUTER_TERM: usize = UNKNOWNS - 1;
+/// The coefficients of the means of the near, the far and the outer points in each term.
+const COEFFICIENTS: [[f64; UNKNOWNS]; 3] = [
     [1.0, -1.0, -1.0, -1.0, 2.0],
     [-1.0, 0.0, 0.0, 0.0, -3.0],
     [0.0, 0.0, 0.0, 0.0, 1.0],
@@ -22,6 +25,8 @@ const ITERATIONS: usize = 4;
 /// The variance of the errors of neighbours, in squared steps. They are smaller than uniform ones, because coarse levels have
 /// tighter bounds, and because points that are predicted well have small errors.
 const ERROR_VARIANCE: f64 = 0.3 / 12.0;
+/// The same in estimates of bits, which compare fits: larger, because a fit has to save bits at all points.
+const ESTIMATED_VARIANCE: f64 = 0.64 / 12.0;
 /// Smaller squared residuals, in squared steps, do not take fewer bits.
 const LEAST_SQUARE: f64 = 0.25;
 /// The same without loss, in squares of the mean residual.
@@ -66,7 +71,7 @@ impl FitPoint {
 pub(crate) struct Fit {
     /// The weights in units of one byte, and of two.
     pub weights: [PhaseWeights; 2],
-    /// An estimate of the bits of a residual with each of them.
+    /// An estimate of the bits of a residual with each of them, up to a constant: differences are meaningful.
     pub bits: [f64; 2],
 }
 
@@ -79,18 +84,17 @@ impl Fit {
 }
 
 /// Fits the weights of a phase whose points are interpolated along `dimensions` dimensions. `pairs` are the pairs of dimensions whose
-/// diagonals are used; outer points are used if `has_outer`. `step` is the width of the bins, 0 without loss. The estimate of bits
-/// assumes that neighbours have errors of `noise` squared steps.
+/// diagonals are used; outer points are used if `has_outer`. `step` is the width of the bins, 0 without loss.
 pub(crate) fn fit(
     points: &[FitPoint],
     dimensions: u32,
     pairs: &[usize],
     has_outer: bool,
-    (step, noise): (f64, f64),
+    step: f64,
 ) -> Fit {
     let unknowns: Vec<usize> = std::iter::once(0)
         .chain(pairs.iter().map(|pair| 1 + pair))
-        .chain(has_outer.then_some(LAST))
+        .chain(has_outer.then_some(OUTER_TERM))
         .collect();
     let mut multiples = CUBIC;
     for _ in 0..ITERATIONS {
@@ -99,9 +103,9 @@ pub(crate) fn fit(
         };
         multiples = solved;
     }
-    let fits = [[SHARP, OUTER, DIAGONAL], [1; 3]].map(|units| {
+    let fits = [[SHARPNESS_UNIT, OUTER_UNIT, DIAGONAL_UNIT], [1; 3]].map(|units| {
         let (weights, rounded) = round(multiples, units);
-        let bits = estimate_bits(points, dimensions, (step, noise), rounded);
+        let bits = estimate_bits(points, dimensions, step, rounded);
         (weights, bits)
     });
     Fit {
@@ -121,12 +125,12 @@ fn round(
         } else {
             127.0
         };
-        (WEIGHT_UNITS / f64::from(unit) * x)
+        (UNITS_PER_ONE / f64::from(unit) * x)
             .round()
             .clamp(-limit, limit) as i16
             * unit
     };
-    let value = |weight: i16| f64::from(weight) / WEIGHT_UNITS;
+    let value = |weight: i16| f64::from(weight) / UNITS_PER_ONE;
     let [far, diagonals @ .., last] = multiples;
     let diagonals = diagonals.map(|weight| rounded(weight, diagonal));
     // The interpolation, of which sharpness and outer points are parts, has the rest of all weights.
@@ -155,17 +159,17 @@ fn round(
 fn estimate_bits(
     points: &[FitPoint],
     dimensions: u32,
-    (step, noise): (f64, f64),
+    step: f64,
     multiples: [f64; UNKNOWNS],
 ) -> f64 {
     let sum = |part: &[f64; UNKNOWNS]| part.iter().zip(multiples).map(|(a, b)| a * b).sum::<f64>();
-    let [near, far, outer] = PARTS.each_ref().map(sum);
+    let [near, far, outer] = COEFFICIENTS.each_ref().map(sum);
     let along = (1.0 + near).powi(2) + far.powi(2) + outer.powi(2);
-    let on_diagonals: f64 = multiples[1..LAST]
+    let on_diagonals: f64 = multiples[1..OUTER_TERM]
         .iter()
         .map(|weight| weight * weight)
         .sum();
-    let variance = noise * (along / f64::from(2 * dimensions) + on_diagonals / 4.0);
+    let variance = ESTIMATED_VARIANCE * (along / f64::from(2 * dimensions) + on_diagonals / 4.0);
     let residuals = points.iter().map(|point| point.residual(multiples));
     let mean = residuals.clone().map(f64::abs).sum::<f64>() / points.len() as f64;
     let least = (LEAST_SQUARE + variance) * step * step + LEAST_RELATIVE_SQUARE * mean * mean;
@@ -202,11 +206,15 @@ fn iterate(
     let noise = ERROR_VARIANCE * step * step * total_weight;
     let (linear, diagonal) = (noise / f64::from(2 * dimensions), noise / 4.0);
     for i in unknowns {
-        right[*i] -= linear * PARTS[0][*i];
+        right[*i] -= linear * COEFFICIENTS[0][*i];
         for j in unknowns {
-            matrix[*i][*j] += linear * PARTS.iter().map(|part| part[*i] * part[*j]).sum::<f64>();
+            matrix[*i][*j] += linear
+                * COEFFICIENTS
+                    .iter()
+                    .map(|part| part[*i] * part[*j])
+                    .sum::<f64>();
         }
-        if (1..LAST).contains(i) {
+        if (1..OUTER_TERM).contains(i) {
             matrix[*i][*i] += diagonal;
         }
         matrix[*i][*i] *= 1.0 + REGULARISATION;
@@ -262,7 +270,7 @@ mod tests {
     fn exact_weights_are_found() {
         for step in [0.0, 1e-4] {
             // Twice the linear interpolation less the mean on diagonals.
-            let fit = |points: &[FitPoint]| fit(points, 2, &[0], true, (step, 0.0)).weights[0];
+            let fit = |points: &[FitPoint]| fit(points, 2, &[0], true, step).weights[0];
             let weights = fit(&points([0.0, -1.0, 0.0], 1.0));
             assert_eq!((weights.sharpness, weights.outer), (0, 0));
             assert_eq!(weights.diagonals, [-8192, 0, 0]);
@@ -277,7 +285,7 @@ mod tests {
     fn values_without_a_fit_give_cubic_interpolation() {
         for amplitude in [0.0, 1e-200, 1e200] {
             let points = points([0.0, -1.0, 0.0], amplitude);
-            let fit = fit(&points, 2, &[0], true, (0.0, 0.0));
+            let fit = fit(&points, 2, &[0], true, 0.0);
             assert_eq!(fit.weights, [PhaseWeights::CUBIC; 2], "{amplitude:e}");
         }
     }

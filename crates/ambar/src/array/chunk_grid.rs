@@ -71,14 +71,18 @@ impl ChunkGrid {
                 let planes = spec.whole && !bounded && spec.dtype.size().is_some();
                 let target = |lossless: u64| if bounded { BOUNDED_CHUNK } else { lossless };
                 match spec.shape[..] {
-                    [rows] if planes => vec![plane_chunk(grown(rows), 1)],
+                    [rows] if planes => vec![plane_chunk(rows_for_chunks(rows), 1)],
                     [rows, row @ 1..=SHORT_ROW] if planes => {
-                        vec![plane_chunk(grown(rows), row), row]
+                        vec![plane_chunk(rows_for_chunks(rows), row), row]
                     }
-                    [rows] => vec![column_chunk(grown(rows), size, target(COLUMN_CHUNK))],
+                    [rows] => vec![column_chunk(
+                        rows_for_chunks(rows),
+                        size,
+                        target(COLUMN_CHUNK),
+                    )],
                     [rows, row @ 1..=SHORT_ROW] => {
                         vec![
-                            column_chunk(grown(rows), size * row, target(COLUMN_CHUNK)),
+                            column_chunk(rows_for_chunks(rows), size * row, target(COLUMN_CHUNK)),
                             row,
                         ]
                     }
@@ -230,13 +234,14 @@ fn value_bytes(spec: &ArraySpec, data: ArrayData<'_>) -> u64 {
         (None, ArrayData::Strings(strings)) => {
             4 + strings.bytes.len() as u64 / (strings.len() as u64).max(1)
         }
-        (None, _) => 1,
+        // Unknown lengths: those of short names.
+        (None, _) => 32,
     }
 }
 
-/// The number of rows for which chunks of a column are chosen: many if it has none, because these will be appended.
-fn grown(rows: u64) -> u64 {
-    if rows == 0 { u64::MAX } else { rows }
+/// The number of rows for which chunks of a column are chosen: many if it has none, because rows will be appended.
+fn rows_for_chunks(rows: u64) -> u64 {
+    if rows == 0 { 1 << 40 } else { rows }
 }
 
 /// Rows of a chunk of a column: an even division, rounded up to a multiple of 64.
@@ -330,6 +335,13 @@ mod tests {
             let chunk = table_chunk_rows(rows);
             let last = (rows - 1) % chunk + 1;
             assert!(last * 2 > chunk, "{rows} rows end in a chunk of {last}");
+        }
+    }
+
+    #[test]
+    fn columns_without_rows_have_chunks_of_many() {
+        for (shape, chunks) in [(&[0][..], &[32_768][..]), (&[0, 2], &[16_384, 2])] {
+            assert_eq!(grid(shape).chunk_shape, chunks);
         }
     }
 

@@ -11,12 +11,11 @@ use crate::simd::dispatch::vectorised;
 /// The steps to the neighbours at -5, -3, -1, +1, +3 and +5.
 const STEPS: [isize; 6] = [-2, -1, 0, 1, 2, 3];
 
-/// A multiple of the fourth differences of the neighbours along the lines of a phase: 0 for cubic values.
+/// What outer points change in the predictions of a phase: a multiple of the mean of the outer points, less three times that of the
+/// far ones, plus twice that of the near ones. It is 0 for cubic values.
 pub(crate) struct OuterPoints<'a, T, const N: usize> {
     lines: [Line<'a, T>; N],
     weight: T,
-    /// The number of points of a row.
-    row_points: usize,
     /// The points that have all six neighbours along all lines.
     presence: Presence<'a>,
 }
@@ -37,11 +36,12 @@ impl<'a, T: Element, const N: usize> OuterPoints<'a, T, N> {
             Neighbour { phase, step }
         };
         let along = |d: usize| STEPS.into_iter().map(move |k| neighbour(d, k));
-        let neighbours = odd.into_iter().flat_map(along).collect();
+        // Without a weight, presence does not matter.
+        let used = odd.into_iter().filter(|_| weight != 0.0);
+        let neighbours = used.flat_map(along).collect();
         Self {
             lines,
             weight: T::from_f64(weight / (2 * N) as f64),
-            row_points: phases.points(t)[2],
             presence: Presence::new(t, neighbours, phases, valid),
         }
     }
@@ -51,29 +51,21 @@ impl<'a, T: Element, const N: usize> OuterPoints<'a, T, N> {
         if self.weight == T::default() {
             return;
         }
-        for (row, word) in (0..batch.rows)
-            .flat_map(|row| (0..self.row_points.div_ceil(64)).map(move |word| (row, word)))
-        {
-            let mask = self.presence.word([batch.z, batch.y + row], word);
-            if mask == 0 {
-                continue;
-            }
-            let from = row * pitch + 64 * word;
-            let n = (self.row_points - 64 * word).min(64);
-            let out = &mut predictions[from..][..n.next_multiple_of(VECTOR_POINTS)];
+        self.presence.for_each_word(batch, pitch, |from, n, mask| {
             let points = self.lines.map(|line| {
                 STEPS.map(|k| {
                     let at = (batch.at + from).wrapping_add_signed(k * line.stride as isize);
-                    &line.values[at..][..out.len()]
+                    &line.values[at..][..n]
                 })
             });
+            let out = &mut predictions[from..][..n];
             add_differences::<T, N>(points, self.weight, mask, out);
-        }
+        });
     }
 }
 
 vectorised! {
-    /// Adds a multiple of the fourth differences of six neighbours along each line to the values whose bit is set.
+    /// Adds a multiple of the differences of six neighbours along each line to the values whose bit is set.
     fn add_differences [T: Element, const N: usize] of [T, N] (
         points: [[&[T]; 6]; N],
         weight: T,
