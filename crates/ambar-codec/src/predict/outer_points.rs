@@ -11,8 +11,8 @@ use crate::simd::dispatch::vectorised;
 /// The steps to the neighbours at -5, -3, -1, +1, +3 and +5.
 const STEPS: [isize; 6] = [-2, -1, 0, 1, 2, 3];
 
-/// What outer points change in the predictions of a phase: a multiple of the mean of the outer points, less three times that of the
-/// far ones, plus twice that of the near ones. It is 0 for cubic values.
+/// What outer points change in the predictions of a phase: a multiple of the mean of the outer points, less three times that of
+/// the far ones, plus twice that of the near ones. It is 0 for cubic values.
 pub(crate) struct OuterPoints<'a, T, const N: usize> {
     lines: [Line<'a, T>; N],
     weight: T,

@@ -25,7 +25,7 @@ const ITERATIONS: usize = 4;
 /// The variance of the errors of neighbours, in squared steps. They are smaller than uniform ones, because coarse levels have
 /// tighter bounds, and because points that are predicted well have small errors.
 const ERROR_VARIANCE: f64 = 0.3 / 12.0;
-/// The same in estimates of bits, which compare fits: larger, because a fit has to save bits at all points.
+/// The same in the estimates of bits that compare fits. With three times as much, plotfiles take 0.8 % more bytes at 1e-3.
 const ESTIMATED_VARIANCE: f64 = 0.64 / 12.0;
 /// Smaller squared residuals, in squared steps, do not take fewer bits.
 const LEAST_SQUARE: f64 = 0.25;
@@ -83,8 +83,8 @@ impl Fit {
     };
 }
 
-/// Fits the weights of a phase whose points are interpolated along `dimensions` dimensions. `pairs` are the pairs of dimensions whose
-/// diagonals are used; outer points are used if `has_outer`. `step` is the width of the bins, 0 without loss.
+/// Fits the weights of a phase whose points are interpolated along `dimensions` dimensions. `pairs` are the pairs of dimensions
+/// whose diagonals are used; outer points are used if `has_outer`. `step` is the width of the bins, 0 without loss.
 pub(crate) fn fit(
     points: &[FitPoint],
     dimensions: u32,
@@ -103,8 +103,10 @@ pub(crate) fn fit(
         };
         multiples = solved;
     }
-    let fits = [[SHARPNESS_UNIT, OUTER_UNIT, DIAGONAL_UNIT], [1; 3]].map(|units| {
-        let (weights, rounded) = round(multiples, units);
+    let one_byte = ([SHARPNESS_UNIT, OUTER_UNIT, DIAGONAL_UNIT], i8::MAX.into());
+    let two_bytes = ([1; 3], i16::MAX);
+    let fits = [one_byte, two_bytes].map(|(units, limit)| {
+        let (weights, rounded) = round(multiples, units, f64::from(limit));
         let bits = estimate_bits(points, dimensions, step, rounded);
         (weights, bits)
     });
@@ -114,17 +116,14 @@ pub(crate) fn fit(
     }
 }
 
-/// The weights of multiples in some units: of the sharpness, of outer points and of diagonals. Also returns their multiples.
+/// The weights of multiples in some units (of the sharpness, of outer points and of diagonals), of which each has at most `limit`.
+/// Also returns the multiples of these weights.
 fn round(
     multiples: [f64; UNKNOWNS],
     [sharp, outer, diagonal]: [i16; 3],
+    limit: f64,
 ) -> (PhaseWeights, [f64; UNKNOWNS]) {
     let rounded = |x: f64, unit: i16| {
-        let limit = if unit == 1 {
-            f64::from(i16::MAX)
-        } else {
-            127.0
-        };
         (UNITS_PER_ONE / f64::from(unit) * x)
             .round()
             .clamp(-limit, limit) as i16
