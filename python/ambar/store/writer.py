@@ -393,6 +393,9 @@ class Writer(CommitContext):
     def append(self, path: str, *data: npt.ArrayLike) -> None:
         """Append rows to an array, along its first dimension.
 
+        As with `write_region`, a chunk that gets more rows later is stored without loss, whatever
+        the error bound: append multiples of the chunk's rows where the size matters.
+
         Parameters
         ----------
         path : str

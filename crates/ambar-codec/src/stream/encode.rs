@@ -158,19 +158,35 @@ pub(crate) fn supported<T: Element>(
     (bound, params)
 }
 
-/// Estimates the bits of a stream of which the regions are one part in `scale`. If the encoder minimises rate and squared
-/// error together, includes the error's worth in bits.
-pub(crate) fn estimate_bits<T: Element>(
+/// The estimated cost of a stream, in bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Cost {
+    /// The bits of the stream.
+    pub bits: f64,
+    /// What the squared error is worth; 0 unless the encoder minimises it together with the bits.
+    pub error: f64,
+}
+
+impl Cost {
+    /// The bits and what the error is worth.
+    pub(crate) fn total(self) -> f64 {
+        self.bits + self.error
+    }
+}
+
+/// Estimates the cost of a stream of which the regions are one part in `scale`.
+pub(crate) fn estimate_cost<T: Element>(
     input: &EncoderInput<'_, T>,
     bound: f64,
     params: EncoderParams,
     scale: f64,
     workspace: &mut Workspace<T>,
-) -> f64 {
+) -> Cost {
     make_symbols(input, bound, params, workspace);
-    // What the squared error is worth in bits; 0 unless the encoder minimises it.
-    let error = workspace.symbols.square_error / LAGRANGE_MULTIPLIER;
-    symbol_bits(&workspace.symbols, scale) + scale * error
+    Cost {
+        bits: symbol_bits(&workspace.symbols, scale),
+        error: scale * workspace.symbols.square_error / LAGRANGE_MULTIPLIER,
+    }
 }
 
 /// The approximate bits of symbols, if there are `scale` times as many.

@@ -6,7 +6,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::quantize::float_order::difference;
 use crate::stream::encode::{
-    EncoderInput, Workspace, encode_coded_values, estimate_bits, supported,
+    Cost, EncoderInput, Workspace, encode_coded_values, estimate_cost, supported,
 };
 use crate::stream::header::Contexts;
 use crate::stream::interpolation_choice::{self, Proposals};
@@ -30,6 +30,8 @@ const MIN_EXCESS: f64 = 0.25;
 const MAX_SEPARATED_SIZE: f64 = 0.9;
 /// Streams of more bits for each value are compared with lossless ones: the bound may be finer than the values are.
 const MIN_LOSSLESS_BITS: f64 = 8.0;
+/// Lossless streams that take this much more with the default interpolation are not smaller with another one.
+const MAX_LOSSLESS_EXCESS: f64 = 1.25;
 /// Maximum ratio of the estimated size with weights of phases to that without, which decodes faster.
 const MAX_FITTED_SIZE: f64 = 0.995;
 
@@ -81,12 +83,20 @@ fn tune_with<T: Element>(
     bound: f64,
     params: EncoderParams,
 ) -> Result<EncoderParams> {
-    // Weights of phases save less than 1 % where only the mean squared error is bounded.
-    let fits_weights = !params.uses_rdo();
-    let (mut chosen, bits) = tune_interpolation(values, layout, bound, params, fits_weights)?;
+    let choice = Choice {
+        bound,
+        params,
+        fits_weights: true,
+        max_bits: f64::INFINITY,
+    };
+    let (mut chosen, bits) = tune_interpolation(values, layout, choice)?;
     if bits > MIN_LOSSLESS_BITS * values.len() as f64 && bound > 0.0 && !params.uses_rdo() {
-        let (lossless, lossless_bits) =
-            tune_interpolation(values, layout, 0.0, params, fits_weights)?;
+        let choice = Choice {
+            bound: 0.0,
+            max_bits: MAX_LOSSLESS_EXCESS * bits,
+            ..choice
+        };
+        let (lossless, lossless_bits) = tune_interpolation(values, layout, choice)?;
         if lossless_bits < bits {
             chosen = lossless.with_lossless_coding(true);
         }
@@ -98,20 +108,31 @@ fn tune_with<T: Element>(
     Ok(chosen.with_rdo(false))
 }
 
-/// Chooses level scaling and interpolation, with weights of phases if `fits_weights`, and the separate dimensions of arrays; all
-/// else is that of `params`. Also returns the estimated bits of all values.
+/// A choice of level scaling and interpolation.
+#[derive(Clone, Copy)]
+struct Choice {
+    /// The absolute bound, 0 for lossless.
+    bound: f64,
+    /// All other parameters.
+    params: EncoderParams,
+    /// Whether phases may have weights of their own.
+    fits_weights: bool,
+    /// Nothing is tried if the default interpolation takes more bits.
+    max_bits: f64,
+}
+
+/// Chooses level scaling and interpolation, and the separate dimensions of arrays. Also returns the estimated bits of all values.
 fn tune_interpolation<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
-    bound: f64,
-    params: EncoderParams,
-    fits_weights: bool,
+    choice: Choice,
 ) -> Result<(EncoderParams, f64)> {
+    let Choice { bound, params, .. } = choice;
     // The whole layout is checked, because a sample may be valid where the whole is not.
     layout.check(values.len())?;
     let count = values.len();
     let tune_by = |sample: Arranged<'_, T>, source: Arranged<'_, T>, params| {
-        tune_by_sample(sample, source, count, bound, params, fits_weights)
+        tune_by_sample(sample, source, count, Choice { params, ..choice })
     };
     match layout {
         Layout::Array(shape) => {
@@ -174,22 +195,34 @@ fn tune_by_sample<T: Element>(
     sample: Arranged<'_, T>,
     source: Arranged<'_, T>,
     count: usize,
-    bound: f64,
-    params: EncoderParams,
-    fits_weights: bool,
+    choice: Choice,
 ) -> Result<(EncoderParams, f64)> {
-    let (_, params) = supported::<T>(bound, sample.1, params);
+    let bound = choice.bound;
+    let (_, params) = supported::<T>(bound, sample.1, choice.params);
     let (contexts, buffers) = (params.contexts(), &mut Vec::new());
     let input = EncoderInput::new(sample.0, sample.1, bound, contexts, buffers)?;
     let scale = count as f64 / input.count.max(1) as f64;
+    let mut trials = Trials {
+        sample: &input,
+        bound,
+        scale,
+        workspace: Workspace::default(),
+    };
+    let mask_bits = scale * input.mask_bits();
+    if choice.max_bits.is_finite() {
+        let bits = trials.cost(params).1.total() + mask_bits;
+        if bits > choice.max_bits {
+            return Ok((params, bits));
+        }
+    }
     let proposals = if sample.0.len() == source.0.len() {
-        interpolation_choice::propose(&input.regions, count, bound, fits_weights)
+        interpolation_choice::propose(&input.regions, count, bound, choice.fits_weights)
     } else {
         let source = EncoderInput::new(source.0, source.1, bound, contexts, buffers)?;
-        interpolation_choice::propose(&source.regions, count, bound, fits_weights)
+        interpolation_choice::propose(&source.regions, count, bound, choice.fits_weights)
     };
-    let (params, bits) = choose(&input, bound, params, &proposals, scale);
-    Ok((params, bits + scale * input.mask_bits()))
+    let (params, cost) = trials.choose(params, &proposals);
+    Ok((params, cost.total() + mask_bits))
 }
 
 /// Chooses wavelets or interpolation, by bits at equal squared error.
@@ -289,8 +322,13 @@ pub(crate) fn tune_fast<T: Element>(
 ) -> Result<EncoderParams> {
     layout.check(values.len())?;
     let tuned = |values, layout: &Layout<'_>| -> Result<EncoderParams> {
-        let params = balanced(layout, bound, is_rms);
-        let (chosen, _) = tune_interpolation(values, layout, bound, params, false)?;
+        let choice = Choice {
+            bound,
+            params: balanced(layout, bound, is_rms),
+            fits_weights: false,
+            max_bits: f64::INFINITY,
+        };
+        let (chosen, _) = tune_interpolation(values, layout, choice)?;
         Ok(chosen.with_rdo(false).with_level_contexts())
     };
     let Layout::Array(shape) = layout else {
@@ -476,69 +514,90 @@ fn copy_tile<T: Element>(
         .collect()
 }
 
-/// The parameters that give the smallest stream for values of which the sample is one part in `scale`: `params` with a level
-/// scaling and with proposed interpolations.
-fn choose<T: Element>(
-    sample: &EncoderInput<'_, T>,
+/// Trials of parameters on a sample.
+struct Trials<'a, T: Element> {
+    sample: &'a EncoderInput<'a, T>,
     bound: f64,
-    params: EncoderParams,
-    proposals: &Proposals,
+    /// There are this many times as many values as in the sample.
     scale: f64,
-) -> (EncoderParams, f64) {
-    let mut workspace = Workspace::default();
-    let mut bits = |params| estimate_bits(sample, bound, params, scale, &mut workspace);
-    let params = params.with_level_scaling(u8::from(bound > 0.0));
-    let mut interpolations = proposals.accepted;
-    let mut best = params.with_interpolations(interpolations);
-    let mut least = bits(best);
-    for level in 0..2 {
-        let mut linear = interpolations;
-        linear[level] = linear[level].linear();
-        if linear == interpolations {
-            continue;
-        }
-        let params = params.with_interpolations(linear);
-        let bits = bits(params);
-        if bits < least {
-            (interpolations, best, least) = (linear, params, bits);
-        }
+    workspace: Workspace<T>,
+}
+
+/// Parameters and the estimated cost of all values with them.
+type Costed = (EncoderParams, Cost);
+
+impl<T: Element> Trials<'_, T> {
+    fn cost(&mut self, params: EncoderParams) -> Costed {
+        let (bound, scale) = (self.bound, self.scale);
+        let cost = estimate_cost(self.sample, bound, params, scale, &mut self.workspace);
+        (params, cost)
     }
-    if ![proposals.accepted, interpolations].contains(&proposals.candidate) {
-        let params = params.with_interpolations(proposals.candidate);
-        let bits = bits(params);
-        if bits < least {
-            (best, least) = (params, bits);
+
+    /// Replaces `best` by other parameters if these cost less. Returns whether they do.
+    fn keep_if_cheaper(&mut self, params: EncoderParams, best: &mut Costed) -> bool {
+        let costed = self.cost(params);
+        let is_cheaper = costed.1.total() < best.1.total();
+        if is_cheaper {
+            *best = costed;
         }
+        is_cheaper
     }
-    let mut previous = proposals.candidate;
-    for fitted in [proposals.fitted, proposals.with_outer] {
-        // No fit applies, or no phase gains by outer points.
-        if fitted == previous {
-            continue;
-        }
-        previous = fitted;
-        let params = params.with_interpolations(fitted);
-        let bits = bits(params);
-        if bits + option_bits(params) < MAX_FITTED_SIZE * (least + option_bits(best)) {
-            (best, least) = (params, bits);
-        }
-    }
-    if bound > 0.0 {
-        let loosest = best.with_level_scaling(0);
-        for level_scaling in 2..LEVEL_SCALINGS.len() as u8 {
-            let params = best.with_level_scaling(level_scaling);
-            let bits = bits(params);
-            if bits > least {
-                break;
+
+    /// The cheapest parameters: `params` with a level scaling and with proposed interpolations.
+    fn choose(&mut self, params: EncoderParams, proposals: &Proposals) -> Costed {
+        let params = params.with_level_scaling(u8::from(self.bound > 0.0));
+        let mut interpolations = proposals.accepted;
+        let mut best = self.cost(params.with_interpolations(interpolations));
+        for level in 0..2 {
+            let mut linear = interpolations;
+            linear[level] = linear[level].linear();
+            if linear != interpolations
+                && self.keep_if_cheaper(params.with_interpolations(linear), &mut best)
+            {
+                interpolations = linear;
             }
-            (best, least) = (params, bits);
         }
-        // A sample has fewer points of coarse levels than all values, and underestimates what level scaling gains.
-        if best == loosest.with_level_scaling(1) && bits(loosest) < 0.995 * least {
-            best = loosest;
+        if ![proposals.accepted, interpolations].contains(&proposals.candidate) {
+            self.keep_if_cheaper(params.with_interpolations(proposals.candidate), &mut best);
         }
+        let mut previous = proposals.candidate;
+        for fitted in [proposals.fitted, proposals.with_outer] {
+            // They are equal if no fit applies, or if no phase gains by outer points.
+            if fitted != previous {
+                let costed = self.cost(params.with_interpolations(fitted));
+                if is_worth_its_options(costed, best) {
+                    best = costed;
+                }
+            }
+            previous = fitted;
+        }
+        if self.bound > 0.0 {
+            for level_scaling in 2..LEVEL_SCALINGS.len() as u8 {
+                let params = best.0.with_level_scaling(level_scaling);
+                if !self.keep_if_cheaper(params, &mut best) {
+                    break;
+                }
+            }
+            if best.0 == best.0.with_level_scaling(1) {
+                let loosest = self.cost(best.0.with_level_scaling(0));
+                // A sample has fewer points of coarse levels than all values, and underestimates what level scaling gains.
+                if loosest.1.total() < 0.995 * best.1.total() {
+                    best = loosest;
+                }
+            }
+        }
+        best
     }
-    (best, least)
+}
+
+/// Whether parameters with weights of phases are cheaper than others, by enough to decode more slowly. In streams of few bytes,
+/// a smaller error is worth less than elsewhere: the options must also take fewer bits than they save.
+fn is_worth_its_options(fitted: Costed, other: Costed) -> bool {
+    let [fitted, other] = [fitted, other].map(|(params, cost)| Cost {
+        bits: cost.bits + option_bits(params),
+        ..cost
+    });
+    fitted.total() < MAX_FITTED_SIZE * other.total() && fitted.bits < other.bits
 }
 
 /// The bits of the level options.
@@ -551,6 +610,8 @@ fn option_bits(params: EncoderParams) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorBound;
+    use crate::predict::interpolation::{Interpolation, PhaseWeights};
 
     /// Values that are rough in one part and smooth in all others, which begins with constant ones.
     fn rough_end(n: usize) -> Vec<f64> {
@@ -585,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn smooth_values_take_fewer_bytes_with_outer_points() {
+    fn smooth_values_take_fewer_bytes_with_fitted_weights() {
         let n = 64;
         let bell = |i: usize| {
             let squares = [i / n / n, i / n % n, i % n].map(|k| (k as f64 - 30.0).powi(2));
@@ -598,13 +659,31 @@ mod tests {
         let input = EncoderInput::new(&values, &layout, bound, contexts, buffers).unwrap();
         let proposals = interpolation_choice::propose(&input.regions, values.len(), bound, true);
         let mut workspace = Workspace::default();
-        let mut size = |interpolations| {
-            let params = Some(params.with_interpolations(interpolations));
-            let stream = crate::encode(&values, &layout, bound, params, &mut workspace);
+        let mut size = |params, bound: ErrorBound| {
+            let stream = crate::encode(&values, &layout, bound, Some(params), &mut workspace);
             stream.unwrap().len() as f64
         };
-        let (plain, with_outer) = (size(proposals.fitted), size(proposals.with_outer));
+        let [plain, with_outer] = [proposals.fitted, proposals.with_outer]
+            .map(|interpolations| size(params.with_interpolations(interpolations), bound.into()));
         assert!(with_outer < 0.9 * plain, "{with_outer} {plain}");
+        let rms = ErrorBound::Rms(bound);
+        let fitted = crate::tune(&values, &layout, rms).unwrap();
+        let fitted = fitted.with_wavelet(None);
+        let plain = fitted.with_interpolations(proposals.candidate);
+        let (fitted, plain) = (size(fitted, rms), size(plain, rms));
+        assert!(fitted < 0.9 * plain, "{fitted} {plain}");
+    }
+
+    #[test]
+    fn a_smaller_error_alone_does_not_pay_for_options() {
+        let params = EncoderParams::default();
+        let mut interpolations = [Interpolation::default(); 3];
+        interpolations[0] = interpolations[0].with_phase_weights(|_| PhaseWeights::default());
+        let fitted = params.with_interpolations(interpolations);
+        let other = |bits| (params, Cost { bits, error: 1e6 });
+        let fitted = |bits| (fitted, Cost { bits, error: 9e5 });
+        assert!(!is_worth_its_options(fitted(100.0), other(100.0)));
+        assert!(is_worth_its_options(fitted(10_000.0), other(11_000.0)));
     }
 
     #[test]
