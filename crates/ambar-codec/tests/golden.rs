@@ -410,6 +410,11 @@ fn components_separate_regions_and_fill_values() {
             check::<f32>(coding, vectors, 468, bound, false);
             let tensors = ("tensors", &Layout::Array(&[4, 5, 36, 3, 3]));
             check::<f64>(coding, tensors, 6480, bound, true);
+            // Groups whose values have no relation to each other, but are smooth along y and x.
+            let group = |i: usize| (100.0 * offset(i % 12) + (i / 12) as f64 / 64.0) as f32;
+            let groups: Vec<f32> = (0..14 * 15 * 12).map(group).collect();
+            let layout = ("groups", &Layout::Array(&[14, 15, 12]));
+            check_values(coding, layout, &groups, (bound.0, bound.1.into()));
         }
         for bound in [BOUND, EXACT] {
             let mut filled = values::<f32>(1386, false);

@@ -1,11 +1,12 @@
-//! Components of vectors and tensors: an array whose last dimensions are short is coded one component after another.
+//! Components: arrays whose last dimensions are short, or do not predict each other, are coded one component after another.
 
 use crate::domain::regions::{Layout, volume_of};
 use crate::element::Element;
 use crate::error::{Result, invalid};
+use std::borrow::Cow;
 
-/// Maximum number of components: those of a tensor in three dimensions.
-pub(crate) const MAX_COMPONENTS: usize = 9;
+/// Maximum number of components that are coded one after another whatever their values: those of a tensor in three dimensions.
+const MAX_COMPONENTS: usize = 9;
 /// Another dimension has at least this many times as many points as the components.
 const MIN_POINTS: usize = 4;
 /// Maximum number of dimensions of a coded array.
@@ -13,7 +14,7 @@ const MAX_DIMENSIONS: usize = 4;
 
 /// The arrangement in which an array is coded.
 struct CodedShape {
-    /// The coded shape, of 1 to 4 dimensions. Components are the first one, or a factor of it.
+    /// The coded shape, of 1 to 4 dimensions. Components are the first ones, or a factor of the first one.
     shape: Vec<usize>,
     /// The number of components, if they are coded one after another.
     components: Option<usize>,
@@ -21,10 +22,11 @@ struct CodedShape {
 
 impl CodedShape {
     /// The arrangement of an array of any number of dimensions, the slowest of which are merged if there are more than four.
+    /// Apart from short last dimensions, `last_first` others are components.
     ///
     /// # Errors
     /// `Invalid` if there is no dimension.
-    fn new(shape: &[usize]) -> Result<Self> {
+    fn new(shape: &[usize], last_first: usize) -> Result<Self> {
         if shape.is_empty() {
             return Err(invalid!("the array has 0 dimensions; expected at least 1"));
         }
@@ -44,6 +46,13 @@ impl CodedShape {
         if components > 1 {
             coded.insert(0, components);
         }
+        let moved = if shape.contains(&0) {
+            0
+        } else {
+            last_first.min(points.len() - 1)
+        };
+        coded.rotate_right(moved);
+        components *= points[points.len() - moved..].iter().product::<usize>();
         let merged = coded.len().saturating_sub(MAX_DIMENSIONS);
         let first = coded[..=merged]
             .iter()
@@ -57,12 +66,14 @@ impl CodedShape {
 }
 
 /// Calls `code` with values in the order of coding, their layout, and the number of components that are coded one after another.
+/// Apart from short last dimensions of an array, `last_first` others are components.
 ///
 /// # Errors
 /// `Invalid` if the layout does not fit the values; those of `code`.
 pub(crate) fn with_coding_order<T: Element, R>(
     values: &[T],
     layout: &Layout<'_>,
+    last_first: usize,
     code: impl FnOnce(&[T], &Layout<'_>, Option<usize>) -> Result<R>,
 ) -> Result<R> {
     let Layout::Array(shape) = layout else {
@@ -75,7 +86,7 @@ pub(crate) fn with_coding_order<T: Element, R>(
             values.len()
         ));
     }
-    let coded = CodedShape::new(shape)?;
+    let coded = CodedShape::new(shape, last_first)?;
     let layout = Layout::Array(&coded.shape);
     match coded.components {
         Some(components) => code(
@@ -85,6 +96,23 @@ pub(crate) fn with_coding_order<T: Element, R>(
         ),
         None => code(values, &layout, None),
     }
+}
+
+/// An array with the last `count` dimensions first: its values and its shape.
+pub(crate) fn with_last_first<'a, T: Element>(
+    values: &'a [T],
+    shape: &[usize],
+    count: usize,
+) -> (Cow<'a, [T]>, Vec<usize>) {
+    let mut moved = shape.to_vec();
+    moved.rotate_right(count);
+    let components = moved[..count].iter().product();
+    let values = if components > 1 {
+        Cow::Owned(separate_components(values, components))
+    } else {
+        Cow::Borrowed(values)
+    };
+    (values, moved)
 }
 
 /// The values in the order of coding: component by component.
@@ -117,7 +145,7 @@ mod tests {
     #[test]
     fn short_last_dimensions_are_components() {
         let coded = |shape: &[usize]| {
-            let coded = CodedShape::new(shape).unwrap();
+            let coded = CodedShape::new(shape, 0).unwrap();
             (coded.shape, coded.components)
         };
         assert_eq!(coded(&[100, 3]), (vec![3, 100], Some(3)));
@@ -132,7 +160,30 @@ mod tests {
         assert_eq!(coded(&[2, 3, 4, 50, 60]), (vec![6, 4, 50, 60], None));
         assert_eq!(coded(&[0, usize::MAX, 2]).1, None);
         assert_eq!(coded(&[usize::MAX, 0, 5, 3]).1, None);
-        assert!(CodedShape::new(&[]).is_err());
+        assert!(CodedShape::new(&[], 0).is_err());
+    }
+
+    #[test]
+    fn other_last_dimensions_are_components_if_chosen() {
+        let coded = |shape: &[usize], last_first| {
+            let coded = CodedShape::new(shape, last_first).unwrap();
+            (coded.shape, coded.components)
+        };
+        assert_eq!(coded(&[40, 30, 20], 1), (vec![20, 40, 30], Some(20)));
+        assert_eq!(
+            coded(&[40, 30, 20, 12], 2),
+            (vec![20, 12, 40, 30], Some(240))
+        );
+        assert_eq!(coded(&[40, 30, 20, 3], 1), (vec![20, 3, 40, 30], Some(60)));
+        assert_eq!(
+            coded(&[2, 5, 40, 30, 20], 1),
+            (vec![40, 5, 40, 30], Some(20))
+        );
+        // One dimension is left.
+        assert_eq!(coded(&[40, 30], 2), (vec![30, 40], Some(30)));
+        assert_eq!(coded(&[40], 1), (vec![40], None));
+        assert_eq!(coded(&[40, 0, 30], 1), (vec![40, 0, 30], None));
+        assert_eq!(coded(&[40, 1], 1), (vec![1, 40], None));
     }
 
     #[test]

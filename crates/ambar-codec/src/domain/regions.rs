@@ -13,8 +13,8 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout<'a> {
     /// An array in C order: the last dimension varies fastest. Short last dimensions, such as 3 after longer ones, are the
-    /// components of vectors or tensors, which are coded one component after another. Of more than four dimensions, the slowest
-    /// are merged.
+    /// components of vectors or tensors, which are coded one component after another, as are last dimensions that do not predict
+    /// each other. Of more than four dimensions, the slowest are merged.
     Array(&'a [usize]),
     /// Consecutive unit blocks, each in C order, sorted along the Morton curve with x fastest. Blocks that touch are
     /// predicted across their faces.

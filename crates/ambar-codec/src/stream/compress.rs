@@ -52,12 +52,13 @@ pub fn encode_into<T: Element>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let bound = bound.into();
-    with_coding_order(values, layout, |values, layout, components| {
+    let params = match params {
+        Some(params) => params,
+        None => tune(values, layout, bound)?,
+    };
+    let last_first = params.last_dimensions_first();
+    with_coding_order(values, layout, last_first, |values, layout, components| {
         let coded = CodedValues::new(values, bound)?;
-        let params = match params {
-            Some(params) => params,
-            None => coded.params(tune::tune, layout, bound)?,
-        };
         let mut encoder = StreamEncoder {
             values,
             layout,
@@ -126,7 +127,7 @@ fn tune_coded_values<T: Element>(
     layout: &Layout<'_>,
     bound: ErrorBound,
 ) -> Result<EncoderParams> {
-    with_coding_order(values, layout, |values, layout, _| {
+    with_coding_order(values, layout, 0, |values, layout, _| {
         CodedValues::new(values, bound)?.params(tune, layout, bound)
     })
 }

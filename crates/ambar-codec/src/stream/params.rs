@@ -49,6 +49,8 @@ pub struct EncoderParams {
     is_lossless: bool,
     /// How many slow dimensions of a region of an array are separate, 0 to 2.
     separate_dimensions: u8,
+    /// How many of the last dimensions of an array come first in the order of coding, apart from short ones.
+    last_dimensions_first: u8,
 }
 
 /// The bit of the level options which states that the stream holds wavelet coefficients.
@@ -231,6 +233,19 @@ impl EncoderParams {
     /// How many slow dimensions of a region of an array are separate.
     pub(crate) fn separate_dimensions(self) -> usize {
         usize::from(self.separate_dimensions)
+    }
+
+    /// Replaces how many of the last dimensions of an array come first in the order of coding, apart from short ones.
+    pub(crate) fn with_last_dimensions_first(self, last_dimensions_first: u8) -> Self {
+        Self {
+            last_dimensions_first,
+            ..self
+        }
+    }
+
+    /// How many of the last dimensions of an array come first in the order of coding, apart from short ones.
+    pub(crate) fn last_dimensions_first(self) -> usize {
+        usize::from(self.last_dimensions_first)
     }
 
     /// When tokens are coded adaptively.

@@ -3,7 +3,6 @@
 
 use crate::bound::ErrorBound;
 use crate::bound::mapping::Mapping;
-use crate::domain::components::MAX_COMPONENTS;
 use crate::element::Element;
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::entropy::exceptions;
@@ -105,9 +104,9 @@ impl<'a> Prelude<'a> {
         }
         if header.has_components {
             let components = cursor.number_to(usize::MAX)?;
-            if !(2..=MAX_COMPONENTS).contains(&components) {
+            if components < 2 {
                 return Err(corrupt!(
-                    "the stream has {components} components; expected 2 to {MAX_COMPONENTS}"
+                    "the stream has {components} components; expected at least 2"
                 ));
             }
             prelude.components = Some(components);

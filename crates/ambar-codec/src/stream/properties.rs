@@ -234,6 +234,8 @@ pub(crate) fn check_kind<T: Element>(
         0..192 => EncoderParams::numbered(params),
         _ => EncoderParams::default().with_bit_packing(),
     });
+    // Some streams have the last dimension, or two, first.
+    let params = params.map(|params| params.with_last_dimensions_first((count % 3) as u8));
     check(&values, layout, bound, params);
 }
 
@@ -439,6 +441,57 @@ fn components_are_predicted_separately() {
             "{bound}: {together} {separate}"
         );
         assert!(size(&[1600, 1, 3], &values) < 4800 * 4, "{bound}");
+    }
+}
+
+#[test]
+fn last_dimensions_that_do_not_predict_each_other_come_first() {
+    // Groups of very different magnitudes, each of which is smooth in space, at times without a relation to each other.
+    let (points, groups) = (64usize, 24usize);
+    let value = |i: usize| {
+        let (point, group) = (i / groups, i % groups);
+        let [y, x] = [point / points, point % points].map(|k| k as f64 / points as f64);
+        let scale = 10f64.powi((group * 7 % 5) as i32);
+        scale * (1.0 + (5.0 * x + group as f64).sin() * (4.0 * y - group as f64).cos())
+    };
+    let values: Vec<f64> = (0..points * points * groups).map(value).collect();
+    let separate: Vec<f64> = (0..groups)
+        .flat_map(|group| values.iter().skip(group).step_by(groups).copied())
+        .collect();
+    let workspace = &mut Workspace::default();
+    let tunes = [crate::tune, crate::tune_small, crate::tune_fast];
+    let bounds = ["0", "1e-1", "1e-3 relative", "1 rms", "16 bits"];
+    for bound in bounds.map(|text| text.parse::<ErrorBound>().unwrap()) {
+        for (profile, tune) in tunes.into_iter().enumerate() {
+            // These are always bit-packed in `fast`.
+            let is_lossless = bound.is_lossless() || matches!(bound, ErrorBound::Bits(_));
+            if is_lossless && profile == 2 {
+                continue;
+            }
+            let mut size = |values: &[f64], shape: &[usize]| {
+                let layout = Layout::Array(shape);
+                let params = tune(values, &layout, bound).unwrap();
+                let stream = encode(values, &layout, bound, Some(params), workspace).unwrap();
+                let mut out = vec![0.0; values.len()];
+                decode(&stream, &mut out, workspace).unwrap();
+                if !matches!(bound, ErrorBound::Rms(_)) {
+                    let mut pairs = values.iter().zip(&out);
+                    assert!(pairs.all(|(a, b)| bound.is_satisfied(*a, *b)));
+                }
+                stream.len()
+            };
+            let last = size(&values, &[points, points, groups]);
+            let first = size(&separate, &[groups, points, points]);
+            assert!(
+                last < first + first / 20,
+                "{bound} {profile}: {last} {first}"
+            );
+            let last = size(&values, &[points, points, groups / 4, 4]);
+            assert!(
+                last < first + first / 4,
+                "{bound} {profile}: {last} {first}"
+            );
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The choice of encoder parameters, by trials on a sample of the values.
 
 use crate::domain::blocks;
+use crate::domain::components::with_last_first;
 use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
@@ -117,7 +118,7 @@ struct Choice {
     params: EncoderParams,
     /// Whether phases may have weights of their own.
     fits_weights: bool,
-    /// Nothing is tried if the default interpolation takes more bits.
+    /// Other interpolations are not tried if the default one takes more bits.
     max_bits: f64,
 }
 
@@ -135,28 +136,7 @@ fn tune_interpolation<T: Element>(
         tune_by_sample(sample, source, count, Choice { params, ..choice })
     };
     match layout {
-        Layout::Array(shape) => {
-            let mut part = Vec::new();
-            let tile = costliest_tile(values, shape, bound, MAX_SAMPLE, &mut part);
-            let tune_separated = |count: u8| {
-                let separated = |shape| separate_dimensions(shape, usize::from(count));
-                let (sample, whole) = (separated(&tile), separated(shape));
-                let sample = (&part[..], &Layout::Array(&sample));
-                let whole = (values, &Layout::Array(&whole));
-                tune_by(sample, whole, params.with_separate_dimensions(count))
-            };
-            let mut best = tune_separated(0)?;
-            for count in 1..3 {
-                if !has_rough_dimension(&part, &tile, usize::from(count), bound) {
-                    continue;
-                }
-                let other = tune_separated(count)?;
-                if other.1 < MAX_SEPARATED_SIZE * best.1 {
-                    best = other;
-                }
-            }
-            Ok(best)
-        }
+        Layout::Array(shape) => tune_array(values, shape, choice),
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
             let cells = volume(*side).unwrap_or(1);
@@ -184,6 +164,61 @@ fn tune_interpolation<T: Element>(
             tune_by(sample, sample, params)
         }
     }
+}
+
+/// Chooses level scaling and interpolation of an array, and which of its dimensions are separate. Also returns the estimated bits of
+/// all values.
+fn tune_array<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    choice: Choice,
+) -> Result<(EncoderParams, f64)> {
+    let mut part = Vec::new();
+    let tile = costliest_tile(values, shape, choice.bound, MAX_SAMPLE, &mut part);
+    let tune_arranged = |last_first: usize, separate: usize| {
+        let (part, tile) = with_last_first(&part, &tile, last_first);
+        let tile = separate_dimensions(&tile, separate);
+        let sample = (&part[..], &Layout::Array(&tile));
+        let whole = separate_dimensions(shape, separate);
+        let source = match last_first {
+            0 => (values, &Layout::Array(&whole)),
+            // To move the dimensions of all values would take more time than the trials.
+            _ => sample,
+        };
+        let params = choice.params;
+        let params = params.with_last_dimensions_first(last_first as u8);
+        let params = params.with_separate_dimensions(separate as u8);
+        tune_by_sample(sample, source, values.len(), Choice { params, ..choice })
+    };
+    let costs = difference_costs(&part, &tile, choice.bound);
+    let rank = costs.len();
+    let mut best = tune_arranged(0, 0)?;
+    for last_first in 0..=rank / 2 {
+        let (outer, last) = costs.split_at(rank - last_first);
+        // Of four dimensions, the first one is separate already.
+        if !are_rougher(last, &outer[rank.saturating_sub(3)..]) {
+            continue;
+        }
+        let costs = [last, outer].concat();
+        // Those that are moved do not predict each other.
+        let least = match last_first {
+            0 => 1,
+            _ => (last_first + 3).saturating_sub(rank),
+        };
+        for separate in least..3 {
+            // Planes, or rows, that do not predict each other.
+            let is_rough = |d: usize| are_rougher(&costs[d..=d], &costs[d + 1..]);
+            let is_promising = last_first > 0 && separate == least
+                || (rank + separate).checked_sub(4).is_some_and(is_rough);
+            if is_promising {
+                let found = tune_arranged(last_first, separate)?;
+                if found.1 < MAX_SEPARATED_SIZE * best.1 {
+                    best = found;
+                }
+            }
+        }
+    }
+    Ok(best)
 }
 
 /// Values with their layout.
@@ -241,11 +276,12 @@ fn with_smaller_transform<T: Element>(
     } else {
         (shape.to_vec(), values)
     };
-    let separated = separate_dimensions(&shape, params.separate_dimensions());
+    let (moved, moved_shape) = with_last_first(values, &shape, params.last_dimensions_first());
+    let separated = separate_dimensions(&moved_shape, params.separate_dimensions());
     let (layout, contexts) = (Layout::Array(&shape), params.contexts());
     let mut workspace = Workspace::default();
     let interpolated = EncoderInput::new(
-        values,
+        &moved,
         &Layout::Array(&separated),
         bound,
         contexts,
@@ -269,6 +305,7 @@ fn with_smaller_transform<T: Element>(
             .with_first_ratio(wavelet.ratio)
             .with_wavelet(Some(omitted))
             .with_separate_dimensions(0)
+            .with_last_dimensions_first(0)
     } else {
         params
     })
@@ -341,20 +378,20 @@ pub(crate) fn tune_fast<T: Element>(
     }
     // The middle of a one-dimensional array represents all of it.
     let row = [values.len().min(MAX_ROW_SAMPLE)];
-    let (values, layout) = match shape.len() {
-        1 => (
-            &values[(values.len() - row[0]) / 2..][..row[0]],
-            &Layout::Array(&row),
-        ),
-        _ => (values, layout),
+    let (values, shape) = match shape.len() {
+        1 => (&values[(values.len() - row[0]) / 2..][..row[0]], &row[..]),
+        _ => (values, *shape),
     };
-    let entropy_coded_params = tuned(values, layout)?;
+    let entropy_coded_params = tuned(values, &Layout::Array(shape))?;
+    let last_first = entropy_coded_params.last_dimensions_first();
+    let (values, shape) = with_last_first(values, shape, last_first);
     let mut workspace = Workspace::default();
     let mut size = |params| -> Result<usize> {
         let (prelude, mut out) = (Prelude::default(), Vec::new());
+        let layout = Layout::Array(&shape);
         encode_coded_values(
-            values,
-            layout,
+            &values,
+            &layout,
             bound,
             params,
             &prelude,
@@ -375,17 +412,8 @@ pub(crate) fn tune_fast<T: Element>(
     })
 }
 
-/// Whether differences along z (`count` 1) or y (`count` 2) of an array take more bits than those along each faster dimension;
-/// false without this dimension.
-fn has_rough_dimension<T: Element>(
-    values: &[T],
-    shape: &[usize],
-    count: usize,
-    bound: f64,
-) -> bool {
-    let Some(first) = (shape.len() + count).checked_sub(4) else {
-        return false;
-    };
+/// What differences along each dimension of an array take; `None` without differences.
+fn difference_costs<T: Element>(values: &[T], shape: &[usize], bound: f64) -> Vec<Option<f64>> {
     let cost = |d: usize| {
         let stride: usize = shape[d + 1..].iter().product();
         let (mut sum, mut pairs) = (0.0, 0usize);
@@ -397,9 +425,16 @@ fn has_rough_dimension<T: Element>(
         }
         (pairs > 0).then(|| sum / pairs as f64)
     };
-    let own = cost(first);
-    let mut others = (first + 1..shape.len()).filter_map(cost);
-    own.is_some_and(|own| others.all(|other| own > other + (MIN_EXCESS + other).min(ROUGH_EXCESS)))
+    (0..shape.len()).map(cost).collect()
+}
+
+/// Whether differences along each of some dimensions take more than those along each other one; true without dimensions.
+fn are_rougher(costs: &[Option<f64>], others: &[Option<f64>]) -> bool {
+    let most = others.iter().flatten().copied().reduce(f64::max);
+    costs.iter().all(|cost| {
+        cost.zip(most)
+            .is_some_and(|(cost, most)| cost > most + (MIN_EXCESS + most).min(ROUGH_EXCESS))
+    })
 }
 
 /// Approximately twice the binary logarithm of a difference in steps, of which `inverse` is the inverse, infinity without loss;
