@@ -46,14 +46,14 @@ def test_reports(found: study.Study, tmp_path: Path) -> None:
 
 def test_peers_have_equal_results(tmp_path: Path) -> None:
     pytest.importorskip("yt")
-    call = ["analysis", str(output("sedov")), "--rounds", "1", "--tasks", "sphere,map"]
+    call = ["analysis", str(output("sedov")), "--rounds", "1", "--tasks", "sphere"]
     printed = CliRunner().invoke(app, [*call, "--json", "--scratch", str(tmp_path)])
     assert printed.exit_code == 0, printed.output
     rows = json.loads(printed.stdout)["rows"]
     assert {row["tool"] for row in rows} >= {"ambar", "yt"}
     assert [(row["name"], row["note"]) for row in rows if row["note"]] == []
     by_yt = [row for row in rows if row["tool"] == "yt"]
-    assert [row["times_faster"]["yt"] for row in by_yt if row["source"] == "RAMSES"] == [1.0] * 2
+    assert [row["times_faster"]["yt"] for row in by_yt if row["source"] == "RAMSES"] == [1.0]
     assert [row["result"] for row in by_yt if row["source"] == "balanced"]
 
 

@@ -89,6 +89,10 @@ def test_damaged_streams_and_other_shapes_are_errors() -> None:
         decode(stream, values.dtype, (20, 31))
     with pytest.raises(ambar.CorruptError, match="float32"):
         decode(stream, np.dtype("float32"), values.shape)
+    assert decode(stream, values.dtype, values.size).shape == (600,)
+    for shape in (-1, (20, -1), (2**63,), None, "x"):
+        with pytest.raises(ValueError, match="invalid shape"):
+            decode(stream, values.dtype, shape)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shards", [None, (32, 64)], ids=["plain", "sharded"])

@@ -175,6 +175,7 @@ def test_stores_of_arrays_are_compared(tmp_path: Path) -> None:
     assert 0.005 < x.all.max_error <= 0.01
     assert by_name["count"].bound == by_name["name"].bound == 0
     assert found.held
+    assert "Values:  2 to 3,000 of a field" in repr(found)
     with pytest.raises(ValueError, match="has shape"):
         ambar.compare(paths[0], paths[2])
 

@@ -1,11 +1,11 @@
-"""Checks of arguments: names, modes of writing as in h5py and zarr-python, positions, strings."""
+"""Checks of arguments: names, modes of writing as in h5py and zarr-python, lengths, strings."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast, get_args
 
@@ -14,6 +14,9 @@ from ambar import _core
 WriteMode = Literal["w-", "w", "a"]
 OpenMode = Literal["r", "w-", "w", "a"]
 
+
+_LENGTHS_BELOW = 2**63
+"""Lengths are smaller: the format has integers of 64 bits with a sign."""
 
 Target = TypeVar("Target")
 
@@ -153,3 +156,17 @@ def check_unicode(what: str, value: object) -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             check_unicode(what, item)
+
+
+def lengths_of(path: str, name: str, values: object) -> tuple[int, ...]:
+    """Return an argument of integers >= 0; raises ValueError for other ones."""
+    try:
+        lengths = tuple(operator.index(value) for value in cast("Sequence[int]", values))
+    except TypeError:
+        lengths = (-1,)
+    if not all(0 <= length < _LENGTHS_BELOW for length in lengths):
+        raise _core.InvalidError(
+            f"{path}: invalid {name}: {values!r:.80}; expected a sequence of integers >= 0, one "
+            "for each dimension"
+        )
+    return lengths

@@ -8,13 +8,14 @@ entry points: nothing needs to be imported.
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar._util.arguments import lengths_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -39,7 +40,7 @@ def checked_bound(value: object) -> float | str:
             return _core.error_bound(bound)
         raise _core.InvalidError(
             f"error bound {value!r} depends on the value range of the whole array, but a codec "
-            "sees single chunks: give an absolute or relative bound"
+            'sees single chunks: give a number, or a string such as "1e-3 relative" or "0.01 rms"'
         )
     raise _core.InvalidError(
         f"invalid error_bound of the codec ambar: {value!r:.80}; expected a number >= 0 "
@@ -113,7 +114,7 @@ def encode(
 
 
 def decode(
-    stream: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]
+    stream: Buffer, dtype: npt.DTypeLike, shape: int | tuple[int, ...]
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """Decode a stream that `encode` returned.
 
@@ -123,7 +124,7 @@ def decode(
         The encoded stream.
     dtype : dtype_like
         The dtype of the values, float32 or float64.
-    shape : tuple of int
+    shape : int or tuple of int
         The shape of the values.
 
     Returns
@@ -136,7 +137,7 @@ def decode(
     CorruptError
         If the stream is damaged, or its dtype or number of values differs.
     ValueError
-        If the dtype is invalid.
+        If the dtype or the shape is invalid.
 
     Examples
     --------
@@ -147,8 +148,9 @@ def decode(
            [2., 3.]])
     """
     name = checked_dtype(dtype)
-    values = _core.codec_decode(stream, name, _known_shape(shape))
-    return values.reshape(shape).astype(dtype, copy=False)
+    lengths = lengths_of("decode", "shape", (shape,) if isinstance(shape, Integral) else shape)
+    values = _core.codec_decode(stream, name, _known_shape(lengths))
+    return values.reshape(lengths).astype(dtype, copy=False)
 
 
 def checked_corners(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:

@@ -153,6 +153,13 @@ class Comparison:
     is_selection: bool = False
     """Whether fields were chosen: the verdict then ignores what only one version has."""
 
+    def _counted(self) -> str:
+        """Return the number of values of a field, or the range of these numbers."""
+        least = min(one.all.cells for one in self.fields)
+        if least == self.cells:
+            return f"{self.cells:,} of each field"
+        return f"{least:,} to {self.cells:,} of a field"
+
     @property
     def held(self) -> bool:
         """Whether all error bounds held, and both versions have the same rows and datasets.
@@ -281,7 +288,7 @@ class Comparison:
     def _text(self) -> str:
         """Return the representation without the verdict."""
         properties = {
-            "Values": f"{self.cells:,} of each field" if self.fields else None,
+            "Values": self._counted() if self.fields else None,
             "Not compared": ", ".join(self.not_compared) or None,
             "Only in the original": ", ".join(self.only_in_original) or None,
             "Only in the other": ", ".join(self.only_in_other) or None,

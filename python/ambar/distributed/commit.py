@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode
+from ambar._util.arguments import WriteMode, lengths_of
 from ambar._util.commit_context import CommitContext
 from ambar._util.text import plural
 from ambar.distributed.task import ArrayRegion, Invitation
@@ -26,7 +26,6 @@ from ambar.store.writer import (
     check_dims,
     check_layout,
     create,
-    lengths_of,
 )
 
 _LISTED = 5

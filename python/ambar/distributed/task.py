@@ -11,10 +11,10 @@ from typing import NamedTuple, Self
 import numpy.typing as npt
 
 from ambar import _core
+from ambar._util.arguments import lengths_of
 from ambar.store.dtypes import as_unmasked_array, to_core
 from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute
-from ambar.store.writer import lengths_of
 
 
 class ArrayRegion(NamedTuple):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import errno
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, check_mode, check_unicode, is_unicode
+from ambar._util.arguments import WriteMode, check_mode, check_unicode, is_unicode, lengths_of
 from ambar._util.commit_context import CommitContext
 from ambar._util.output_files import name_target_on_full_disk
 from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
@@ -41,8 +40,6 @@ class Hints(TypedDict, total=False):
     has_corners: bool
 
 
-_LENGTHS_BELOW = 2**63
-"""Lengths are smaller: the format has integers of 64 bits with a sign."""
 _HINTS: dict[Layout, Hints] = {
     "grid": {"is_grid": True},
     "whole": {"is_read_whole": True},
@@ -73,20 +70,6 @@ def check_dims(path: str, dims: Sequence[str | None] | None) -> None:
             f"{path}: repeated dimension in dims={dims!r:.80}; give each dimension another name, "
             "or None"
         )
-
-
-def lengths_of(path: str, name: str, values: object) -> tuple[int, ...]:
-    """Return an argument of integers >= 0; raises ValueError for other ones."""
-    try:
-        lengths = tuple(operator.index(value) for value in cast("Sequence[int]", values))
-    except TypeError:
-        lengths = (-1,)
-    if not all(0 <= length < _LENGTHS_BELOW for length in lengths):
-        raise _core.InvalidError(
-            f"{path}: invalid {name}: {values!r:.80}; expected a sequence of integers >= 0, one "
-            "for each dimension"
-        )
-    return lengths
 
 
 class ArrayOptions(NamedTuple):
