@@ -164,7 +164,7 @@ def read_level_options(s, reader: Reader) -> None:
     for _ in range(options >> 3):
         bits = reader.unpack("H")
         ignores_all = any(bits >> n & 3 == 3 for n in (6, 8, 10)) or bits >> 12 & 7 == 7
-        misplaced = bits >> 15 and (bits & 60 or s.contexts == BY_LEVEL)
+        misplaced = bits >> 15 and (bits & 56 or s.contexts == BY_LEVEL)
         check(not ignores_all and not misplaced, f"invalid interpolation {bits:#x}")
         s.interpolations.append(bits)
         s.weights.append({})
@@ -173,14 +173,16 @@ def read_level_options(s, reader: Reader) -> None:
 
 
 def read_weights(reader: Reader, t: int, bits: int) -> list[float]:
-    """Return the weights of a phase (7.7): sharpness, outer points, each of its pairs."""
-    units = [64, *[128] * (bits & 1), *[32] * len(DIAGONALS[t])]
+    """Return the weights of a phase (7.7): sharpness, outer points, slopes, each of its pairs."""
+    units = [64, *[128] * (bits & 1), *[64] * (bits >> 2 & 1), *[32] * len(DIAGONALS[t])]
     if bits & 2:
         weights = np.frombuffer(reader.take(2 * len(units)), "<i2") / 8192
     else:
         weights = np.frombuffer(reader.take(len(units)), np.int8) / np.array(units)
     sharpness, *others = weights.tolist()
-    return [sharpness, *others] if bits & 1 else [sharpness, 0.0, *others]
+    outer = others.pop(0) if bits & 1 else 0.0
+    slope = others.pop(0) if bits & 4 else 0.0
+    return [sharpness, outer, slope, *others]
 
 
 def check_wavelet(s, count: int, shapes: list) -> None:

@@ -124,8 +124,9 @@ class Traversal:
         variation = variation + np.where(most == 2, spread, 0).astype(self.T)
         prediction = np.where(most > 0, self.finite_or_zero(mean), self.T(0))
         if bits >> 15:
-            _, outer, *weights = self.s.weights[level][t]
+            _, outer, slope, *weights = self.s.weights[level][t]
             prediction = self.add_outer_points(t, prediction, known, lines, outer)
+            prediction = self.add_slopes(t, prediction, known, lines, slope)
             prediction = self.add_diagonals(t, prediction, known, shape, weights)
         return prediction, np.where(most > 0, variation, 0).astype(F32)
 
@@ -138,6 +139,19 @@ class Traversal:
                 for grid in known[t - (1 << d)]
             )
             total = total + (((a + g) - (b + f) * self.T(3)) + (c + e) * self.T(2))
+            everywhere = everywhere & np.all(has_points, axis=0)
+        total = prediction + total * self.T(weight / (2 * len(lines)))
+        return np.where(everywhere, self.finite_or_zero(total), prediction)
+
+    def add_slopes(self, t: int, prediction, known, lines, weight: float) -> np.ndarray:
+        """Return the predictions of a phase with its slopes along `lines` (7.7)."""
+        total, everywhere = self.T(-0.0), bool(weight)
+        for d in lines:
+            (a, b), has_points = (
+                [moved(grid, prediction.shape, {d: k}) for k in (0, 1)]
+                for grid in known[t - (1 << d)]
+            )
+            total = total + (b - a)
             everywhere = everywhere & np.all(has_points, axis=0)
         total = prediction + total * self.T(weight / (2 * len(lines)))
         return np.where(everywhere, self.finite_or_zero(total), prediction)

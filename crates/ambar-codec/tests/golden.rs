@@ -398,6 +398,38 @@ fn outer_points() {
     }
 }
 
+/// Values of cells of which there are two in each dimension, also from odd indices on, are predicted by the preceding or the
+/// following ones.
+#[test]
+fn slopes() {
+    let value = |place: [usize; 3]| {
+        let [z, y, x] = place.map(|k| (k / 2) as f64);
+        ((3.0 * z + 0.7 * x * y).sin() + (5.0 * y + 1.0).cos() * (x + y * z).sin()) as f32
+    };
+    for bound in [BOUND, EXACT].map(|(name, bound)| (name, bound.into())) {
+        for (first, name) in [(0, "pairs"), (1, "odd-pairs")] {
+            let place = |i: usize| [0, first + i / 70, first + i % 70];
+            let mut values: Vec<f32> = (0..36 * 70).map(|i| value(place(i))).collect();
+            let plane = Layout::Array(&[36, 70]);
+            check_values(Coding::Row, (name, &plane), &values, bound);
+            for at in (0..values.len()).filter(|at| at / 20 % 7 == 3) {
+                values[at] = f32::NAN;
+            }
+            check_values(
+                Coding::Plane,
+                (&format!("{name}-nans"), &plane),
+                &values,
+                bound,
+            );
+        }
+        let place = |i: usize| [i / 144, i / 12 % 12, i % 12];
+        let values: Vec<f32> = (0..16 * 144).map(|i| value(place(i))).collect();
+        let cube = Layout::Array(&[16, 12, 12]);
+        check_values(Coding::Packets(3), ("pairs-cube", &cube), &values, bound);
+        check_values(Coding::Row, ("pairs-cube", &cube), &values, bound);
+    }
+}
+
 /// Components of vectors and tensors, which are coded one after another; planes and rows that are predicted separately; a fill
 /// value that is a number.
 #[test]

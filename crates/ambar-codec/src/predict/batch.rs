@@ -9,8 +9,8 @@ use crate::entropy::token::for_each_raw;
 use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::ContextModel;
 use crate::predict::diagonals::Diagonals;
+use crate::predict::differences::Differences;
 use crate::predict::interpolate::{self, Line, VECTOR_POINTS, Weights};
-use crate::predict::outer_points::OuterPoints;
 use crate::predict::reconstruct;
 use crate::predict::row::{InterpolationLevel, Row, RowBatch, RowCoder, RowLocation};
 use crate::simd::LANES;
@@ -81,7 +81,8 @@ enum AvailableAxes<'a, T> {
 pub(crate) struct Pass<'a, T, const N: usize> {
     pub t: usize,
     pub lines: [Line<'a, T>; N],
-    pub outer_points: OuterPoints<'a, T, N>,
+    pub outer_points: Differences<'a, T, N, 6>,
+    pub slopes: Differences<'a, T, N, 2>,
     pub diagonals: Diagonals<'a, T>,
     pub geometry: Geometry<'a, N>,
     pub weights: Weights<T>,
@@ -192,6 +193,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         let pitch = self.geometry.pitch;
         self.outer_points
             .add_to(batch, pitch, &mut scratch.predictions);
+        self.slopes.add_to(batch, pitch, &mut scratch.predictions);
         self.diagonals
             .blend_into(batch, pitch, &mut scratch.predictions);
     }

@@ -12,17 +12,22 @@ const IGNORED_BITS: [(usize, u32); 4] = [(3, 6), (5, 8), (6, 10), (7, 12)];
 
 /// The bit which states that phases have weights of their own.
 const HAS_PHASE_WEIGHTS: u16 = 1 << 15;
-/// The bits of the sharpness along the dimensions. With weights of phases, the first two are flags, and the others 0.
+/// The bits of the sharpness along the dimensions. With weights of phases, the first three are flags, and the others 0.
 const SHARPNESS_BITS: u16 = 0x3f;
 /// The bit which states that weights of phases include those of outer points.
 const HAS_OUTER_WEIGHTS: u16 = 1;
 /// The bit which states that weights of phases have two bytes; those of one byte are multiples of coarser units.
 const HAS_FINE_WEIGHTS: u16 = 2;
+/// The bit which states that weights of phases include those of slopes.
+const HAS_SLOPE_WEIGHTS: u16 = 4;
+/// The bits of the sharpness that may be set with weights of phases.
+const WEIGHT_BITS: u16 = HAS_OUTER_WEIGHTS | HAS_FINE_WEIGHTS | HAS_SLOPE_WEIGHTS;
 /// The number of units of weights in 1.
 pub(crate) const UNITS_PER_ONE: f64 = 8192.0;
-/// The units of weights of one byte: of the sharpness, of outer points and of diagonals.
+/// The units of weights of one byte: of the sharpness, of outer points, of slopes and of diagonals.
 pub(crate) const SHARPNESS_UNIT: i16 = 128;
 pub(crate) const OUTER_UNIT: i16 = 64;
+pub(crate) const SLOPE_UNIT: i16 = 128;
 pub(crate) const DIAGONAL_UNIT: i16 = 256;
 /// The pairs of dimensions in which points are next to others on diagonals: zy, zx, yx.
 pub(crate) const DIMENSION_PAIRS: [[usize; 2]; 3] = [[0, 1], [0, 2], [1, 2]];
@@ -35,6 +40,9 @@ pub(crate) struct PhaseWeights {
     /// The weight of the outer neighbours along a dimension, at -5 and +5. Three times as much is taken from the far neighbours,
     /// and twice as much added to the near ones, so that cubic values are predicted as without it.
     pub outer: i16,
+    /// The weight of half the difference of the near neighbours along a dimension: with -1, a point is predicted by the one before
+    /// it.
+    pub slope: i16,
     /// The weights of the means of the four nearest points on the diagonals of each pair of dimensions; 0 for pairs without
     /// coded points.
     pub diagonals: [i16; 3],
@@ -45,18 +53,20 @@ impl PhaseWeights {
     pub(crate) const CUBIC: Self = Self {
         sharpness: 512,
         outer: 0,
+        slope: 0,
         diagonals: [0; 3],
     };
 
-    /// The weights that a stream has of phase `t`, and the unit of each if it has one byte.
-    fn stored(&mut self, t: usize, has_outer: bool) -> impl Iterator<Item = (&mut i16, i16)> {
+    /// The weights that a stream with these bits has of phase `t`, and the unit of each if it has one byte.
+    fn stored(&mut self, t: usize, bits: u16) -> impl Iterator<Item = (&mut i16, i16)> {
         let coded = move |pair: usize| coded_pairs(t).any(|other| other == pair);
         let diagonals = self.diagonals.iter_mut().enumerate();
         let diagonals =
             diagonals.filter_map(move |(pair, w)| coded(pair).then_some((w, DIAGONAL_UNIT)));
         [(&mut self.sharpness, SHARPNESS_UNIT)]
             .into_iter()
-            .chain(has_outer.then_some((&mut self.outer, OUTER_UNIT)))
+            .chain((bits & HAS_OUTER_WEIGHTS != 0).then_some((&mut self.outer, OUTER_UNIT)))
+            .chain((bits & HAS_SLOPE_WEIGHTS != 0).then_some((&mut self.slope, SLOPE_UNIT)))
             .chain(diagonals)
     }
 }
@@ -66,7 +76,7 @@ impl PhaseWeights {
 /// Dimensions are z, y, x. Two bits for each are the index of its sharpness. Then, for the phases 3, 5, 6 and 7, one bit for
 /// each odd dimension, which is set if the phase is not interpolated along it. The last bit is set if each phase has weights
 /// of its own, which replace the sharpness of the dimensions. The first bit is then set if outer points are among them, the
-/// second one if weights have two bytes.
+/// second one if weights have two bytes, the third one if slopes are among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interpolation {
     bits: u16,
@@ -87,18 +97,16 @@ impl Interpolation {
         };
         let bits = read.bits;
         let has_dimensions = IGNORED_BITS.iter().all(|(t, _)| read.dimensions(*t) != 0);
-        let is_allowed = allows_phase_weights
-            && bits & SHARPNESS_BITS & !(HAS_OUTER_WEIGHTS | HAS_FINE_WEIGHTS) == 0;
+        let is_allowed = allows_phase_weights && bits & SHARPNESS_BITS & !WEIGHT_BITS == 0;
         if !has_dimensions || read.has_phase_weights() && !is_allowed {
             return Err(corrupt!(
                 "invalid interpolation of a level: {bits:#06x}; expected at least one used dimension for each phase, and bit 15 \
-                 only with contexts by row or plane and the bits 2 to 5 equal to 0"
+                 only with contexts by row or plane and the bits 3 to 5 equal to 0"
             ));
         }
         if read.has_phase_weights() {
             for t in ORDER {
-                let weights = read.phases[t - 1].stored(t, bits & HAS_OUTER_WEIGHTS != 0);
-                for (weight, unit) in weights {
+                for (weight, unit) in read.phases[t - 1].stored(t, bits) {
                     *weight = if bits & HAS_FINE_WEIGHTS != 0 {
                         i16::from_le_bytes([cursor.byte()?, cursor.byte()?])
                     } else {
@@ -117,8 +125,7 @@ impl Interpolation {
             return;
         }
         for t in ORDER {
-            let weights = self.phases[t - 1].stored(t, self.bits & HAS_OUTER_WEIGHTS != 0);
-            for (weight, unit) in weights {
+            for (weight, unit) in self.phases[t - 1].stored(t, self.bits) {
                 if self.bits & HAS_FINE_WEIGHTS != 0 {
                     out.extend(weight.to_le_bytes());
                 } else {
@@ -136,20 +143,18 @@ impl Interpolation {
     /// Gives each phase weights of its own, instead of the sharpness of dimensions.
     pub(crate) fn with_phase_weights(self, weights: impl Fn(usize) -> PhaseWeights) -> Self {
         let mut phases: [PhaseWeights; 7] = std::array::from_fn(|k| weights(k + 1));
-        let has_outer = phases.iter().any(|weights| weights.outer != 0);
+        let bit = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
+        let mut bits = self.bits & !SHARPNESS_BITS
+            | HAS_PHASE_WEIGHTS
+            | bit(phases.iter().any(|w| w.outer != 0), HAS_OUTER_WEIGHTS)
+            | bit(phases.iter().any(|w| w.slope != 0), HAS_SLOPE_WEIGHTS);
         let is_fine = |(weight, unit): (&mut i16, i16)| {
             *weight % unit != 0 || i8::try_from(*weight / unit).is_err()
         };
         let mut phase_numbers = 1..=7;
-        let is_fine = phase_numbers.any(|t| phases[t - 1].stored(t, has_outer).any(is_fine));
-        let bit = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
-        Self {
-            bits: self.bits & !SHARPNESS_BITS
-                | HAS_PHASE_WEIGHTS
-                | bit(has_outer, HAS_OUTER_WEIGHTS)
-                | bit(is_fine, HAS_FINE_WEIGHTS),
-            phases,
-        }
+        let is_fine = phase_numbers.any(|t| phases[t - 1].stored(t, bits).any(is_fine));
+        bits |= bit(is_fine, HAS_FINE_WEIGHTS);
+        Self { bits, phases }
     }
 
     /// The pairs of dimensions on whose diagonals phase `t` has points that are coded before it, and the weights of their means.
@@ -166,6 +171,11 @@ impl Interpolation {
     /// The weight of the outer neighbours along the dimensions of phase `t`.
     pub(crate) fn outer_weight(self, t: usize) -> f64 {
         f64::from(self.phases[t - 1].outer) / UNITS_PER_ONE
+    }
+
+    /// The weight of half the difference of the near neighbours along the dimensions of phase `t`.
+    pub(crate) fn slope_weight(self, t: usize) -> f64 {
+        f64::from(self.phases[t - 1].slope) / UNITS_PER_ONE
     }
 
     /// The number of values of sharpness.
@@ -272,6 +282,7 @@ impl Interpolation {
             let mut weights = PhaseWeights {
                 sharpness: (7 * t as i16 * number as i16 % 17 - 8) * SHARPNESS_UNIT + fine,
                 outer: (number as i16 / 2 % 3 * (t as i16 + number as i16) % 7) * OUTER_UNIT,
+                slope: (number as i16 / 2 % 4 / 2 * (t as i16 - number as i16 % 9)) * SLOPE_UNIT,
                 ..PhaseWeights::default()
             };
             for pair in coded_pairs(t) {
@@ -344,7 +355,11 @@ mod tests {
         let first = f64::from(0x201) / 8192.0;
         assert_eq!(with_fine.weights(1, 0), (0.5 + first, -first));
         assert!(read(HAS_PHASE_WEIGHTS, &weights, false).is_err());
-        assert!(read(HAS_PHASE_WEIGHTS | 4, &weights, true).is_err());
+        let bits = HAS_PHASE_WEIGHTS | HAS_SLOPE_WEIGHTS;
+        let with_slope = read(bits, &weights_with_outer, true).unwrap();
+        assert_eq!(with_slope.slope_weight(1), 2.0 / 64.0);
+        assert_eq!(with_slope.outer_weight(1), 0.0);
+        assert!(read(HAS_PHASE_WEIGHTS | 8, &weights, true).is_err());
         assert!(read(HAS_PHASE_WEIGHTS, &weights[1..], true).is_err());
     }
 }

@@ -11,10 +11,10 @@ use crate::predict::batch::{ContextSource, Pass, PhaseBuffers, RowScratch};
 use crate::predict::batch_geometry::{Batch, Geometry};
 use crate::predict::context::{self, ContextModel, ContextWeights};
 use crate::predict::diagonals::Diagonals;
+use crate::predict::differences::Differences;
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
-use crate::predict::outer_points::OuterPoints;
 use crate::predict::row::{ANCHOR, InterpolationLevel, Row, RowCoder, RowLocation};
 use crate::simd::LANES;
 
@@ -197,10 +197,15 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         let pass = Pass {
             t,
             lines,
-            outer_points: OuterPoints::new(
-                t,
-                (odd, lines),
+            outer_points: Differences::of_outer_points(
+                (t, odd, lines),
                 interpolation.outer_weight(t),
+                self.phases,
+                self.valid(),
+            ),
+            slopes: Differences::of_near_points(
+                (t, odd, lines),
+                interpolation.slope_weight(t),
                 self.phases,
                 self.valid(),
             ),

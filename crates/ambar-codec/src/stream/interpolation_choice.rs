@@ -7,7 +7,7 @@ use crate::entropy::tables::log2;
 use crate::predict::interpolation::{DIMENSION_PAIRS, Interpolation, PhaseWeights, coded_pairs};
 use crate::quantize::float_order::difference;
 use crate::stream::params::LEVELS;
-use crate::stream::weight_fit::{self, Fit, FitPoint};
+use crate::stream::weight_fit::{self, Extra, Fit, FitPoint};
 use std::ops::Range;
 
 /// The interpolations of the finest levels.
@@ -25,8 +25,8 @@ const ACCEPTED_GAIN: f64 = 0.05;
 const MIN_GAIN: f64 = 0.01;
 /// Weights of two bytes must save this many bits of a level: a few times the bits of the additional bytes.
 const MIN_FINE_GAIN: f64 = 512.0;
-/// Outer points must save this many bits a value to be tried.
-const MIN_OUTER_GAIN: f64 = 0.01;
+/// Outer points, and slopes, must save this many bits a value to be tried. Slopes rarely save any.
+const MIN_EXTRA_GAINS: [f64; 2] = [0.01, 0.05];
 /// The squared error of an interpolation between values with quantization errors, in squared steps.
 const NOISE: f64 = 0.64 / 12.0;
 
@@ -39,8 +39,8 @@ pub(crate) struct Proposals {
     pub candidate: Interpolations,
     /// As `candidate`, with weights of each phase of levels that have enough points for a fit.
     pub fitted: Interpolations,
-    /// As `fitted`, with outer points in the phases that gain by them.
-    pub with_outer: Interpolations,
+    /// As `fitted`, with outer points in the phases that gain by them; and with slopes instead.
+    pub with_extra: [Interpolations; 2],
 }
 
 /// Proposes interpolations for `count` values within an absolute bound, 0 for lossless, from regions of all or of some of them;
@@ -56,12 +56,12 @@ pub(crate) fn propose<T: Element>(
     // Regions have equal numbers of dimensions.
     let shape = regions.first().map_or([1; 3], |region| region.shape);
     let dimensions = shape.iter().filter(|n| **n > 1).count();
-    let mut outer_gain = 0.0;
+    let mut extra_gains = [0.0; 2];
     for level in 0..CHOSEN_LEVELS {
         // The part of all values that are in one phase of the level.
         let part = 0.5f64.powi((dimensions * (level + 1)) as i32);
-        // Without outer points, and with them.
-        let mut fits = [[Fit::NONE; 8]; 2];
+        // Without extra terms, with outer points, and with slopes.
+        let mut fits = [[Fit::NONE; 8]; 3];
         for t in ORDER {
             let points = Points::new(regions, (level, t), bound, fits_weights);
             for (interpolation, min_gain) in [
@@ -71,16 +71,18 @@ pub(crate) fn propose<T: Element>(
                 *interpolation = points.cheapest(t, *interpolation, min_gain);
             }
             if fits_weights {
-                let [without, with_outer] = points.fits(t, proposals.candidate[level]);
-                let gain = without.bits[1] - with_outer.bits[1];
-                let gains = gain > MIN_GAIN;
-                outer_gain += if gains { part * gain } else { 0.0 };
+                let [without, with_extra @ ..] = points.fits(t, proposals.candidate[level]);
                 fits[0][t] = without;
-                fits[1][t] = if gains { with_outer } else { without };
+                for (extra, with) in with_extra.into_iter().enumerate() {
+                    let gain = without.bits[1] - with.bits[1];
+                    let gains = gain > MIN_GAIN;
+                    extra_gains[extra] += if gains { part * gain } else { 0.0 };
+                    fits[1 + extra][t] = if gains { with } else { without };
+                }
             }
         }
         let candidate = proposals.candidate[level];
-        [proposals.fitted[level], proposals.with_outer[level]] = fits.map(|fits| {
+        let [fitted, with_extra @ ..] = fits.map(|fits| {
             let gain: f64 = fits.iter().map(|fit| fit.bits[0] - fit.bits[1]).sum();
             let is_fine = gain * part * count as f64 > MIN_FINE_GAIN;
             let weights = fits.map(|fit| fit.weights[usize::from(is_fine)]);
@@ -90,9 +92,15 @@ pub(crate) fn propose<T: Element>(
                 candidate.with_phase_weights(|t| weights[t])
             }
         });
+        proposals.fitted[level] = fitted;
+        for (proposed, with) in proposals.with_extra.iter_mut().zip(with_extra) {
+            proposed[level] = with;
+        }
     }
-    if outer_gain < MIN_OUTER_GAIN {
-        proposals.with_outer = proposals.fitted;
+    for (extra, gain) in extra_gains.into_iter().enumerate() {
+        if gain < MIN_EXTRA_GAINS[extra] {
+            proposals.with_extra[extra] = proposals.fitted;
+        }
     }
     proposals
 }
@@ -201,9 +209,9 @@ impl<T: Element> Points<T> {
         bits.sum::<f64>() / self.points.len().max(1) as f64
     }
 
-    /// Fits weights of phase `t`, which is interpolated along the dimensions of `interpolation`: without outer points, and with
-    /// them, where most points have some. None to few points.
-    fn fits(&self, t: usize, interpolation: Interpolation) -> [Fit; 2] {
+    /// Fits weights of phase `t`, which is interpolated along the dimensions of `interpolation`: without extra terms, with outer
+    /// points, where most points have some, and with slopes. None to few points.
+    fn fits(&self, t: usize, interpolation: Interpolation) -> [Fit; 3] {
         let used = interpolation.dimensions(t);
         let dimensions = || (0..3).filter(|d| used >> d & 1 == 1);
         let most_have = |mean: &dyn Fn(&SamplePoint<T>) -> f64| {
@@ -216,11 +224,12 @@ impl<T: Element> Points<T> {
         let outer_mean =
             |point: &SamplePoint<T>| part * dimensions().map(|d| point.outer_means[d]).sum::<f64>();
         let points = self.points.iter().map(|point| {
-            let (mut near, mut far) = (0.0, 0.0);
+            let (mut near, mut far, mut slope) = (0.0, 0.0, 0.0);
             for d in dimensions() {
                 let v = point.neighbours[d];
                 near += 0.5 * part * (v[1] + v[2]);
                 far += 0.5 * part * (v[0] + v[3]);
+                slope += 0.5 * part * (v[2] - v[1]);
             }
             let mut diagonals = [0.0; 3];
             for pair in &pairs {
@@ -232,24 +241,23 @@ impl<T: Element> Points<T> {
                 diagonals,
                 // Points that lack an outer point are predicted without all of them.
                 outer: if outer.is_finite() { outer } else { 0.0 },
+                slope,
                 value: point.value.to_f64() - near,
             }
         });
         let points: Vec<FitPoint> = points.filter(FitPoint::is_finite).collect();
         if points.len() < MIN_POINTS {
-            return [Fit::NONE; 2];
+            return [Fit::NONE; 3];
         }
         let (count, step) = (used.count_ones(), 1.0 / self.inverse);
-        let fit = |has_outer| weight_fit::fit(&points, count, &pairs, has_outer, step);
-        let without = fit(false);
-        [
-            without,
-            if most_have(&outer_mean) {
-                fit(true)
-            } else {
-                without
-            },
-        ]
+        let fit = |extra| weight_fit::fit(&points, count, &pairs, extra, step);
+        let without = fit(Extra::None);
+        let with_outer = if most_have(&outer_mean) {
+            fit(Extra::OuterPoints)
+        } else {
+            without
+        };
+        [without, with_outer, fit(Extra::Slopes)]
     }
 }
 

@@ -483,7 +483,7 @@ fn last_dimensions_that_do_not_predict_each_other_come_first() {
             let last = size(&values, &[points, points, groups]);
             let first = size(&separate, &[groups, points, points]);
             assert!(
-                last < first + first / 20,
+                last < first + first / 8,
                 "{bound} {profile}: {last} {first}"
             );
             let last = size(&values, &[points, points, groups / 4, 4]);

@@ -595,16 +595,17 @@ impl<T: Element> Trials<'_, T> {
         if ![proposals.accepted, interpolations].contains(&proposals.candidate) {
             self.keep_if_cheaper(params.with_interpolations(proposals.candidate), &mut best);
         }
-        let mut previous = proposals.candidate;
-        for fitted in [proposals.fitted, proposals.with_outer] {
-            // They are equal if no fit applies, or if no phase gains by outer points.
-            if fitted != previous {
+        let mut tried = vec![proposals.candidate];
+        let [with_outer, with_slopes] = proposals.with_extra;
+        for fitted in [proposals.fitted, with_outer, with_slopes] {
+            // They are equal if no fit applies, or if the phases gain too little by extra terms.
+            if !tried.contains(&fitted) {
+                tried.push(fitted);
                 let costed = self.cost(params.with_interpolations(fitted));
                 if is_worth_its_options(costed, best) {
                     best = costed;
                 }
             }
-            previous = fitted;
         }
         if self.bound > 0.0 {
             for level_scaling in 2..LEVEL_SCALINGS.len() as u8 {
@@ -698,7 +699,7 @@ mod tests {
             let stream = crate::encode(&values, &layout, bound, Some(params), &mut workspace);
             stream.unwrap().len() as f64
         };
-        let [plain, with_outer] = [proposals.fitted, proposals.with_outer]
+        let [plain, with_outer] = [proposals.fitted, proposals.with_extra[0]]
             .map(|interpolations| size(params.with_interpolations(interpolations), bound.into()));
         assert!(with_outer < 0.9 * plain, "{with_outer} {plain}");
         let rms = ErrorBound::Rms(bound);

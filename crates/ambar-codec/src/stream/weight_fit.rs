@@ -7,18 +7,21 @@
 
 use crate::entropy::tables::log2;
 use crate::predict::interpolation::{
-    DIAGONAL_UNIT, OUTER_UNIT, PhaseWeights, SHARPNESS_UNIT, UNITS_PER_ONE,
+    DIAGONAL_UNIT, OUTER_UNIT, PhaseWeights, SHARPNESS_UNIT, SLOPE_UNIT, UNITS_PER_ONE,
 };
 
-/// Unknowns of a fit: the multiples of the far points, of three pairs of dimensions, and of the outer points.
-const UNKNOWNS: usize = 5;
-/// The number of the last one.
-const OUTER_TERM: usize = UNKNOWNS - 1;
-/// The coefficients of the means of the near, the far and the outer points in each term.
-const COEFFICIENTS: [[f64; UNKNOWNS]; 3] = [
-    [1.0, -1.0, -1.0, -1.0, 2.0],
-    [-1.0, 0.0, 0.0, 0.0, -3.0],
-    [0.0, 0.0, 0.0, 0.0, 1.0],
+/// Unknowns of a fit: the multiples of the far points, of three pairs of dimensions, of the outer points, and of slopes.
+const UNKNOWNS: usize = 6;
+/// The numbers of the last ones.
+const OUTER_TERM: usize = 4;
+const SLOPE_TERM: usize = 5;
+/// The coefficients of the means of the near, the far and the outer points, and of half the difference of the near ones, in each
+/// term.
+const COEFFICIENTS: [[f64; UNKNOWNS]; 4] = [
+    [1.0, -1.0, -1.0, -1.0, 2.0, 0.0],
+    [-1.0, 0.0, 0.0, 0.0, -3.0, 0.0],
+    [0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+    [0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
 ];
 /// Solutions of the least squares problem.
 const ITERATIONS: usize = 4;
@@ -36,7 +39,13 @@ const REGULARISATION: f64 = 1e-6;
 /// With less weight left for the interpolation, its sharpness does not matter.
 const MIN_INTERPOLATION_WEIGHT: f64 = 0.125;
 /// The interpolation of the first iteration is cubic: the multiple of the far points, and the others.
-const CUBIC: [f64; UNKNOWNS] = [0.125, 0.0, 0.0, 0.0, 0.0];
+const CUBIC: [f64; UNKNOWNS] = [0.125, 0.0, 0.0, 0.0, 0.0, 0.0];
+/// Fits with slopes begin with the preceding or the following points: repeated values, such as those of coarse cells, then have no
+/// residuals.
+const NEIGHBOURS: [[f64; UNKNOWNS]; 2] = [
+    [0.0, 0.0, 0.0, 0.0, 0.0, -1.0],
+    [0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+];
 
 /// The terms of the fit of one point, relative to the linear interpolation.
 pub(crate) struct FitPoint {
@@ -46,6 +55,8 @@ pub(crate) struct FitPoint {
     pub diagonals: [f64; 3],
     /// The mean of the outer points, less three times that of the far ones, plus twice that of the near ones; 0 if unused.
     pub outer: f64,
+    /// Half the difference of the near points.
+    pub slope: f64,
     /// The value less the interpolation.
     pub value: f64,
 }
@@ -53,7 +64,7 @@ pub(crate) struct FitPoint {
 impl FitPoint {
     fn terms(&self) -> [f64; UNKNOWNS] {
         let [a, b, c] = self.diagonals;
-        [self.far, a, b, c, self.outer]
+        [self.far, a, b, c, self.outer, self.slope]
     }
 
     pub(crate) fn is_finite(&self) -> bool {
@@ -83,31 +94,48 @@ impl Fit {
     };
 }
 
+/// Terms of a fit that not all fits have.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Extra {
+    None,
+    OuterPoints,
+    Slopes,
+}
+
 /// Fits the weights of a phase whose points are interpolated along `dimensions` dimensions. `pairs` are the pairs of dimensions
-/// whose diagonals are used; outer points are used if `has_outer`. `step` is the width of the bins, 0 without loss.
+/// whose diagonals are used. `step` is the width of the bins, 0 without loss.
 pub(crate) fn fit(
     points: &[FitPoint],
     dimensions: u32,
     pairs: &[usize],
-    has_outer: bool,
+    extra: Extra,
     step: f64,
 ) -> Fit {
     let unknowns: Vec<usize> = std::iter::once(0)
         .chain(pairs.iter().map(|pair| 1 + pair))
-        .chain(has_outer.then_some(OUTER_TERM))
+        .chain((extra == Extra::OuterPoints).then_some(OUTER_TERM))
+        .chain((extra == Extra::Slopes).then_some(SLOPE_TERM))
         .collect();
-    let mut multiples = CUBIC;
+    let estimate = |multiples| estimate_bits(points, dimensions, step, multiples);
+    let mut multiples = match extra {
+        Extra::Slopes if estimate(NEIGHBOURS[1]) < estimate(NEIGHBOURS[0]) => NEIGHBOURS[1],
+        Extra::Slopes => NEIGHBOURS[0],
+        _ => CUBIC,
+    };
     for _ in 0..ITERATIONS {
         let Some(solved) = iterate(points, dimensions, &unknowns, step, multiples) else {
             break;
         };
         multiples = solved;
     }
-    let one_byte = ([SHARPNESS_UNIT, OUTER_UNIT, DIAGONAL_UNIT], i8::MAX.into());
-    let two_bytes = ([1; 3], i16::MAX);
+    let one_byte = (
+        [SHARPNESS_UNIT, OUTER_UNIT, SLOPE_UNIT, DIAGONAL_UNIT],
+        i8::MAX.into(),
+    );
+    let two_bytes = ([1; 4], i16::MAX);
     let fits = [one_byte, two_bytes].map(|(units, limit)| {
         let (weights, rounded) = round(multiples, units, f64::from(limit));
-        let bits = estimate_bits(points, dimensions, step, rounded);
+        let bits = estimate(rounded);
         (weights, bits)
     });
     Fit {
@@ -116,11 +144,12 @@ pub(crate) fn fit(
     }
 }
 
-/// The weights of multiples in some units (of the sharpness, of outer points and of diagonals), of which each has at most `limit`.
+/// The weights of multiples in some units (of the sharpness, of outer points, of slopes and of diagonals), of which each has at
+/// most `limit`.
 /// Also returns the multiples of these weights.
 fn round(
     multiples: [f64; UNKNOWNS],
-    [sharp, outer, diagonal]: [i16; 3],
+    [sharp, outer, slope, diagonal]: [i16; 4],
     limit: f64,
 ) -> (PhaseWeights, [f64; UNKNOWNS]) {
     let rounded = |x: f64, unit: i16| {
@@ -130,7 +159,7 @@ fn round(
             * unit
     };
     let value = |weight: i16| f64::from(weight) / UNITS_PER_ONE;
-    let [far, diagonals @ .., last] = multiples;
+    let [far, diagonals @ .., last, difference] = multiples;
     let diagonals = diagonals.map(|weight| rounded(weight, diagonal));
     // The interpolation, of which sharpness and outer points are parts, has the rest of all weights.
     let rest = 1.0 - diagonals.iter().map(|w| value(*w)).sum::<f64>();
@@ -144,14 +173,17 @@ fn round(
     let weights = PhaseWeights {
         sharpness: rounded(0.5 * part(far), sharp),
         outer: rounded(part(last), outer),
+        slope: rounded(part(difference), slope),
         diagonals,
     };
     let [a, b, c] = diagonals.map(value);
-    let (far, last) = (
-        2.0 * rest * value(weights.sharpness),
-        rest * value(weights.outer),
-    );
-    (weights, [far, a, b, c, last])
+    let [far, last, difference] = [
+        2.0 * value(weights.sharpness),
+        value(weights.outer),
+        value(weights.slope),
+    ]
+    .map(|weight| rest * weight);
+    (weights, [far, a, b, c, last, difference])
 }
 
 /// An estimate of the bits of a residual with neighbours that have errors.
@@ -162,8 +194,8 @@ fn estimate_bits(
     multiples: [f64; UNKNOWNS],
 ) -> f64 {
     let sum = |part: &[f64; UNKNOWNS]| part.iter().zip(multiples).map(|(a, b)| a * b).sum::<f64>();
-    let [near, far, outer] = COEFFICIENTS.each_ref().map(sum);
-    let along = (1.0 + near).powi(2) + far.powi(2) + outer.powi(2);
+    let [near, far, outer, slope] = COEFFICIENTS.each_ref().map(sum);
+    let along = (1.0 + near).powi(2) + far.powi(2) + outer.powi(2) + slope.powi(2);
     let on_diagonals: f64 = multiples[1..OUTER_TERM]
         .iter()
         .map(|weight| weight * weight)
@@ -260,6 +292,7 @@ mod tests {
             far: noise(i),
             diagonals: [noise(i + 400), 0.0, 0.0],
             outer: noise(i + 700),
+            slope: 0.0,
             value: far * noise(i) + diagonal * noise(i + 400) + outer * noise(i + 700),
         };
         (0..500).map(point).collect()
@@ -269,7 +302,8 @@ mod tests {
     fn exact_weights_are_found() {
         for step in [0.0, 1e-4] {
             // Twice the linear interpolation less the mean on diagonals.
-            let fit = |points: &[FitPoint]| fit(points, 2, &[0], true, step).weights[0];
+            let fit =
+                |points: &[FitPoint]| fit(points, 2, &[0], Extra::OuterPoints, step).weights[0];
             let weights = fit(&points([0.0, -1.0, 0.0], 1.0));
             assert_eq!((weights.sharpness, weights.outer), (0, 0));
             assert_eq!(weights.diagonals, [-8192, 0, 0]);
@@ -281,10 +315,32 @@ mod tests {
     }
 
     #[test]
+    fn repeated_values_are_predicted_by_the_preceding_or_the_following_ones() {
+        for slope in [-1.0, 1.0] {
+            let noise = |i: usize| (i * 7919 % 1009) as f64 / 1009.0 - 0.5;
+            // Two thirds of the values equal a neighbour, the others lie between.
+            let point = |i: usize| FitPoint {
+                far: 0.3 * noise(i),
+                diagonals: [0.0; 3],
+                outer: 0.0,
+                slope: noise(i + 400),
+                value: if i.is_multiple_of(3) {
+                    0.01 * noise(i + 700)
+                } else {
+                    slope * noise(i + 400)
+                },
+            };
+            let points: Vec<FitPoint> = (0..500).map(point).collect();
+            let fit = fit(&points, 1, &[], Extra::Slopes, 1e-4);
+            assert_eq!(f64::from(fit.weights[0].slope), slope * UNITS_PER_ONE);
+        }
+    }
+
+    #[test]
     fn values_without_a_fit_give_cubic_interpolation() {
         for amplitude in [0.0, 1e-200, 1e200] {
             let points = points([0.0, -1.0, 0.0], amplitude);
-            let fit = fit(&points, 2, &[0], true, 0.0);
+            let fit = fit(&points, 2, &[0], Extra::OuterPoints, 0.0);
             assert_eq!(fit.weights, [PhaseWeights::CUBIC; 2], "{amplitude:e}");
         }
     }
