@@ -398,7 +398,7 @@ fn outer_points() {
     }
 }
 
-/// Values of cells of which there are two in each dimension, also from odd indices on, are predicted by the preceding or the
+/// Values that are repeated twice in each dimension, also from odd indices on, are predicted by the preceding or the
 /// following ones.
 #[test]
 fn slopes() {

@@ -318,7 +318,7 @@ mod tests {
     fn repeated_values_are_predicted_by_the_preceding_or_the_following_ones() {
         for slope in [-1.0, 1.0] {
             let noise = |i: usize| (i * 7919 % 1009) as f64 / 1009.0 - 0.5;
-            // Two thirds of the values equal a neighbour, the others lie between.
+            // Two thirds of the values equal a neighbour, the others are between them.
             let point = |i: usize| FitPoint {
                 far: 0.3 * noise(i),
                 diagonals: [0.0; 3],
