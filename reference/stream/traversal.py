@@ -124,9 +124,9 @@ class Traversal:
         variation = variation + np.where(most == 2, spread, 0).astype(self.T)
         prediction = np.where(most > 0, self.finite_or_zero(mean), self.T(0))
         if bits >> 15:
-            _, outer, slope, *weights = self.s.weights[level][t]
-            prediction = self.add_outer_points(t, prediction, known, lines, outer)
-            prediction = self.add_slopes(t, prediction, known, lines, slope)
+            _, outer_weight, slope_weight, *weights = self.s.weights[level][t]
+            prediction = self.add_outer_points(t, prediction, known, lines, outer_weight)
+            prediction = self.add_slopes(t, prediction, known, lines, slope_weight)
             prediction = self.add_diagonals(t, prediction, known, shape, weights)
         return prediction, np.where(most > 0, variation, 0).astype(F32)
 

@@ -22,11 +22,11 @@ struct CodedShape {
 
 impl CodedShape {
     /// The arrangement of an array of any number of dimensions, the slowest of which are merged if there are more than four.
-    /// Apart from short last dimensions, `last_first` others are components.
+    /// Apart from short last dimensions, `moved` others are components.
     ///
     /// # Errors
     /// `Invalid` if there is no dimension.
-    fn new(shape: &[usize], last_first: usize) -> Result<Self> {
+    fn new(shape: &[usize], moved: usize) -> Result<Self> {
         if shape.is_empty() {
             return Err(invalid!("the array has 0 dimensions; expected at least 1"));
         }
@@ -46,18 +46,16 @@ impl CodedShape {
         if components > 1 {
             coded.insert(0, components);
         }
-        let moved = if shape.contains(&0) {
-            0
-        } else {
-            last_first.min(points.len() - 1)
-        };
-        coded.rotate_right(moved);
-        components *= points[points.len() - moved..].iter().product::<usize>();
         let merged = coded.len().saturating_sub(MAX_DIMENSIONS);
         let first = coded[..=merged]
             .iter()
             .fold(1usize, |product, n| product.saturating_mul(*n));
         coded.splice(..=merged, [first]);
+        if !shape.contains(&0) {
+            let moved = moved.min(points.len() - 1).min(coded.len() - 1);
+            coded.rotate_right(moved);
+            components *= coded[..moved].iter().product::<usize>();
+        }
         Ok(Self {
             shape: coded,
             components: (components > 1).then_some(components),
@@ -66,14 +64,14 @@ impl CodedShape {
 }
 
 /// Calls `code` with values in the order of coding, their layout, and the number of components that are coded one after another.
-/// Apart from short last dimensions of an array, `last_first` others are components.
+/// Apart from short last dimensions of an array, `moved` others are components.
 ///
 /// # Errors
 /// `Invalid` if the layout does not fit the values; those of `code`.
 pub(crate) fn with_coding_order<T: Element, R>(
     values: &[T],
     layout: &Layout<'_>,
-    last_first: usize,
+    moved: usize,
     code: impl FnOnce(&[T], &Layout<'_>, Option<usize>) -> Result<R>,
 ) -> Result<R> {
     let Layout::Array(shape) = layout else {
@@ -86,7 +84,7 @@ pub(crate) fn with_coding_order<T: Element, R>(
             values.len()
         ));
     }
-    let coded = CodedShape::new(shape, last_first)?;
+    let coded = CodedShape::new(shape, moved)?;
     let layout = Layout::Array(&coded.shape);
     match coded.components {
         Some(components) => code(
@@ -99,7 +97,7 @@ pub(crate) fn with_coding_order<T: Element, R>(
 }
 
 /// An array with the last `count` dimensions first: its values and its shape.
-pub(crate) fn with_last_first<'a, T: Element>(
+pub(crate) fn with_moved_dimensions<'a, T: Element>(
     values: &'a [T],
     shape: &[usize],
     count: usize,
@@ -165,8 +163,8 @@ mod tests {
 
     #[test]
     fn other_last_dimensions_are_components_if_chosen() {
-        let coded = |shape: &[usize], last_first| {
-            let coded = CodedShape::new(shape, last_first).unwrap();
+        let coded = |shape: &[usize], moved| {
+            let coded = CodedShape::new(shape, moved).unwrap();
             (coded.shape, coded.components)
         };
         assert_eq!(coded(&[40, 30, 20], 1), (vec![20, 40, 30], Some(20)));
@@ -177,7 +175,7 @@ mod tests {
         assert_eq!(coded(&[40, 30, 20, 3], 1), (vec![20, 3, 40, 30], Some(60)));
         assert_eq!(
             coded(&[2, 5, 40, 30, 20], 1),
-            (vec![40, 5, 40, 30], Some(20))
+            (vec![20, 10, 40, 30], Some(20))
         );
         // One dimension is left.
         assert_eq!(coded(&[40, 30], 2), (vec![30, 40], Some(30)));

@@ -56,8 +56,8 @@ pub fn encode_into<T: Element>(
         Some(params) => params,
         None => tune(values, layout, bound)?,
     };
-    let last_first = params.last_dimensions_first();
-    with_coding_order(values, layout, last_first, |values, layout, components| {
+    let moved = params.moved_dimensions();
+    with_coding_order(values, layout, moved, |values, layout, components| {
         let coded = CodedValues::new(values, bound)?;
         let mut encoder = StreamEncoder {
             values,

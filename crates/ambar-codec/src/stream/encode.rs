@@ -163,12 +163,12 @@ pub(crate) fn supported<T: Element>(
 pub(crate) struct Cost {
     /// The bits of the stream.
     pub bits: f64,
-    /// What the squared error is worth; 0 unless the encoder minimises it together with the bits.
+    /// The squared error in bits, at the rate of exchange; 0 unless the encoder minimises it together with the bits.
     pub error: f64,
 }
 
 impl Cost {
-    /// The bits and what the error is worth.
+    /// The sum of both.
     pub(crate) fn total(self) -> f64 {
         self.bits + self.error
     }

@@ -50,7 +50,7 @@ pub struct EncoderParams {
     /// How many slow dimensions of a region of an array are separate, 0 to 2.
     separate_dimensions: u8,
     /// How many of the last dimensions of an array come first in the order of coding, apart from short ones.
-    last_dimensions_first: u8,
+    moved_dimensions: u8,
 }
 
 /// The bit of the level options which states that the stream holds wavelet coefficients.
@@ -236,16 +236,16 @@ impl EncoderParams {
     }
 
     /// Replaces how many of the last dimensions of an array come first in the order of coding, apart from short ones.
-    pub(crate) fn with_last_dimensions_first(self, last_dimensions_first: u8) -> Self {
+    pub(crate) fn with_moved_dimensions(self, moved_dimensions: u8) -> Self {
         Self {
-            last_dimensions_first,
+            moved_dimensions,
             ..self
         }
     }
 
     /// How many of the last dimensions of an array come first in the order of coding, apart from short ones.
-    pub(crate) fn last_dimensions_first(self) -> usize {
-        usize::from(self.last_dimensions_first)
+    pub(crate) fn moved_dimensions(self) -> usize {
+        usize::from(self.moved_dimensions)
     }
 
     /// When tokens are coded adaptively.

@@ -235,7 +235,7 @@ pub(crate) fn check_kind<T: Element>(
         _ => EncoderParams::default().with_bit_packing(),
     });
     // Some streams have the last dimension, or two, first.
-    let params = params.map(|params| params.with_last_dimensions_first((count % 3) as u8));
+    let params = params.map(|params| params.with_moved_dimensions((count % 3) as u8));
     check(&values, layout, bound, params);
 }
 
@@ -446,7 +446,7 @@ fn components_are_predicted_separately() {
 
 #[test]
 fn last_dimensions_that_do_not_predict_each_other_come_first() {
-    // Groups of very different magnitudes, each of which is smooth in space, at times without a relation to each other.
+    // Groups of very different magnitudes, each of which is smooth in space; their values have no relation to those of other groups.
     let (points, groups) = (64usize, 24usize);
     let value = |i: usize| {
         let (point, group) = (i / groups, i % groups);

@@ -1,7 +1,7 @@
 //! The choice of encoder parameters, by trials on a sample of the values.
 
 use crate::domain::blocks;
-use crate::domain::components::with_last_first;
+use crate::domain::components::with_moved_dimensions;
 use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
@@ -22,16 +22,17 @@ const MAX_CELL_SAMPLE: usize = 1 << 13;
 /// Maximum number of values to compare wavelets with interpolation.
 const MAX_WAVELET_SAMPLE: usize = 1 << 18;
 
-/// Differences along a dimension must take this much more than along faster ones, in units of [`difference_cost`], to try whether
+/// Differences along a dimension must take this much more than along others, in units of [`difference_cost`], to try whether
 /// values are better not predicted along it.
 const ROUGH_EXCESS: f64 = 1.0;
-/// Where that is less, it is enough if they take twice as much as along the faster ones, and this much more.
+/// Where that is less, it is enough if they take twice as much as along the others, and this much more.
 const MIN_EXCESS: f64 = 0.25;
 /// Maximum ratio of the estimated size of separate regions to that of whole ones: the sample may differ from the other values.
 const MAX_SEPARATED_SIZE: f64 = 0.9;
 /// Streams of more bits for each value are compared with lossless ones: the bound may be finer than the values are.
 const MIN_LOSSLESS_BITS: f64 = 8.0;
-/// Lossless streams that take this much more with the default interpolation are not smaller with another one.
+/// Maximum ratio of the lossless size with the default interpolation to the size within the bound, for which other interpolations
+/// are tried.
 const MAX_LOSSLESS_EXCESS: f64 = 1.25;
 /// Maximum ratio of the estimated size with weights of phases to that without, which decodes faster.
 const MAX_FITTED_SIZE: f64 = 0.995;
@@ -175,43 +176,43 @@ fn tune_array<T: Element>(
 ) -> Result<(EncoderParams, f64)> {
     let mut part = Vec::new();
     let tile = costliest_tile(values, shape, choice.bound, MAX_SAMPLE, &mut part);
-    let tune_arranged = |last_first: usize, separate: usize| {
-        let (part, tile) = with_last_first(&part, &tile, last_first);
+    let tune_arranged = |moved: usize, separate: usize| {
+        let (part, tile) = with_moved_dimensions(&part, &tile, moved);
         let tile = separate_dimensions(&tile, separate);
         let sample = (&part[..], &Layout::Array(&tile));
         let whole = separate_dimensions(shape, separate);
-        let source = match last_first {
+        let source = match moved {
             0 => (values, &Layout::Array(&whole)),
             // To move the dimensions of all values would take more time than the trials.
             _ => sample,
         };
         let params = choice.params;
-        let params = params.with_last_dimensions_first(last_first as u8);
+        let params = params.with_moved_dimensions(moved as u8);
         let params = params.with_separate_dimensions(separate as u8);
         tune_by_sample(sample, source, values.len(), Choice { params, ..choice })
     };
     let costs = difference_costs(&part, &tile, choice.bound);
     let rank = costs.len();
     let mut best = tune_arranged(0, 0)?;
-    for last_first in 0..=rank / 2 {
-        let (outer, last) = costs.split_at(rank - last_first);
+    for moved in 0..=rank / 2 {
+        let (outer, last) = costs.split_at(rank - moved);
         // Of four dimensions, the first one is separate already.
         if !are_rougher(last, &outer[rank.saturating_sub(3)..]) {
             continue;
         }
         let costs = [last, outer].concat();
         // Those that are moved do not predict each other.
-        let least = match last_first {
+        let least = match moved {
             0 => 1,
-            _ => (last_first + 3).saturating_sub(rank),
+            _ => (moved + 3).saturating_sub(rank),
         };
         for separate in least..3 {
             // Planes, or rows, that do not predict each other.
             let is_rough = |d: usize| are_rougher(&costs[d..=d], &costs[d + 1..]);
-            let is_promising = last_first > 0 && separate == least
+            let is_promising = moved > 0 && separate == least
                 || (rank + separate).checked_sub(4).is_some_and(is_rough);
             if is_promising {
-                let found = tune_arranged(last_first, separate)?;
+                let found = tune_arranged(moved, separate)?;
                 if found.1 < MAX_SEPARATED_SIZE * best.1 {
                     best = found;
                 }
@@ -245,7 +246,7 @@ fn tune_by_sample<T: Element>(
     };
     let mask_bits = scale * input.mask_bits();
     if choice.max_bits.is_finite() {
-        let bits = trials.cost(params).1.total() + mask_bits;
+        let bits = trials.candidate(params).cost.total() + mask_bits;
         if bits > choice.max_bits {
             return Ok((params, bits));
         }
@@ -256,8 +257,8 @@ fn tune_by_sample<T: Element>(
         let source = EncoderInput::new(source.0, source.1, bound, contexts, buffers)?;
         interpolation_choice::propose(&source.regions, count, bound, choice.fits_weights)
     };
-    let (params, cost) = trials.choose(params, &proposals);
-    Ok((params, cost.total() + mask_bits))
+    let chosen = trials.choose(params, &proposals);
+    Ok((chosen.params, chosen.cost.total() + mask_bits))
 }
 
 /// Chooses wavelets or interpolation, by bits at equal squared error.
@@ -276,7 +277,7 @@ fn with_smaller_transform<T: Element>(
     } else {
         (shape.to_vec(), values)
     };
-    let (moved, moved_shape) = with_last_first(values, &shape, params.last_dimensions_first());
+    let (moved, moved_shape) = with_moved_dimensions(values, &shape, params.moved_dimensions());
     let separated = separate_dimensions(&moved_shape, params.separate_dimensions());
     let (layout, contexts) = (Layout::Array(&shape), params.contexts());
     let mut workspace = Workspace::default();
@@ -305,7 +306,7 @@ fn with_smaller_transform<T: Element>(
             .with_first_ratio(wavelet.ratio)
             .with_wavelet(Some(omitted))
             .with_separate_dimensions(0)
-            .with_last_dimensions_first(0)
+            .with_moved_dimensions(0)
     } else {
         params
     })
@@ -383,8 +384,8 @@ pub(crate) fn tune_fast<T: Element>(
         _ => (values, *shape),
     };
     let entropy_coded_params = tuned(values, &Layout::Array(shape))?;
-    let last_first = entropy_coded_params.last_dimensions_first();
-    let (values, shape) = with_last_first(values, shape, last_first);
+    let moved = entropy_coded_params.moved_dimensions();
+    let (values, shape) = with_moved_dimensions(values, shape, moved);
     let mut workspace = Workspace::default();
     let mut size = |params| -> Result<usize> {
         let (prelude, mut out) = (Prelude::default(), Vec::new());
@@ -412,8 +413,12 @@ pub(crate) fn tune_fast<T: Element>(
     })
 }
 
-/// What differences along each dimension of an array take; `None` without differences.
+/// The mean cost of differences along each dimension of an array, in units of [`difference_cost`]; `None` for dimensions with fewer
+/// than two points.
 fn difference_costs<T: Element>(values: &[T], shape: &[usize], bound: f64) -> Vec<Option<f64>> {
+    if values.is_empty() {
+        return vec![None; shape.len()];
+    }
     let cost = |d: usize| {
         let stride: usize = shape[d + 1..].iter().product();
         let (mut sum, mut pairs) = (0.0, 0usize);
@@ -428,7 +433,7 @@ fn difference_costs<T: Element>(values: &[T], shape: &[usize], bound: f64) -> Ve
     (0..shape.len()).map(cost).collect()
 }
 
-/// Whether differences along each of some dimensions take more than those along each other one; true without dimensions.
+/// Whether each of some costs exceeds all others by so much that a trial is promising; true without costs.
 fn are_rougher(costs: &[Option<f64>], others: &[Option<f64>]) -> bool {
     let most = others.iter().flatten().copied().reduce(f64::max);
     costs.iter().all(|cost| {
@@ -558,31 +563,35 @@ struct Trials<'a, T: Element> {
     workspace: Workspace<T>,
 }
 
-/// Parameters and the estimated cost of all values with them.
-type Costed = (EncoderParams, Cost);
+/// Parameters, and the estimated cost of all values with them.
+#[derive(Clone, Copy)]
+struct Candidate {
+    params: EncoderParams,
+    cost: Cost,
+}
 
 impl<T: Element> Trials<'_, T> {
-    fn cost(&mut self, params: EncoderParams) -> Costed {
+    fn candidate(&mut self, params: EncoderParams) -> Candidate {
         let (bound, scale) = (self.bound, self.scale);
         let cost = estimate_cost(self.sample, bound, params, scale, &mut self.workspace);
-        (params, cost)
+        Candidate { params, cost }
     }
 
     /// Replaces `best` by other parameters if these cost less. Returns whether they do.
-    fn keep_if_cheaper(&mut self, params: EncoderParams, best: &mut Costed) -> bool {
-        let costed = self.cost(params);
-        let is_cheaper = costed.1.total() < best.1.total();
+    fn keep_if_cheaper(&mut self, params: EncoderParams, best: &mut Candidate) -> bool {
+        let candidate = self.candidate(params);
+        let is_cheaper = candidate.cost.total() < best.cost.total();
         if is_cheaper {
-            *best = costed;
+            *best = candidate;
         }
         is_cheaper
     }
 
     /// The cheapest parameters: `params` with a level scaling and with proposed interpolations.
-    fn choose(&mut self, params: EncoderParams, proposals: &Proposals) -> Costed {
+    fn choose(&mut self, params: EncoderParams, proposals: &Proposals) -> Candidate {
         let params = params.with_level_scaling(u8::from(self.bound > 0.0));
         let mut interpolations = proposals.accepted;
-        let mut best = self.cost(params.with_interpolations(interpolations));
+        let mut best = self.candidate(params.with_interpolations(interpolations));
         for level in 0..2 {
             let mut linear = interpolations;
             linear[level] = linear[level].linear();
@@ -601,23 +610,23 @@ impl<T: Element> Trials<'_, T> {
             // They are equal if no fit applies, or if the phases gain too little by extra terms.
             if !tried.contains(&fitted) {
                 tried.push(fitted);
-                let costed = self.cost(params.with_interpolations(fitted));
-                if is_worth_its_options(costed, best) {
-                    best = costed;
+                let candidate = self.candidate(params.with_interpolations(fitted));
+                if is_worth_its_options(candidate, best) {
+                    best = candidate;
                 }
             }
         }
         if self.bound > 0.0 {
             for level_scaling in 2..LEVEL_SCALINGS.len() as u8 {
-                let params = best.0.with_level_scaling(level_scaling);
+                let params = best.params.with_level_scaling(level_scaling);
                 if !self.keep_if_cheaper(params, &mut best) {
                     break;
                 }
             }
-            if best.0 == best.0.with_level_scaling(1) {
-                let loosest = self.cost(best.0.with_level_scaling(0));
+            if best.params == best.params.with_level_scaling(1) {
+                let loosest = self.candidate(best.params.with_level_scaling(0));
                 // A sample has fewer points of coarse levels than all values, and underestimates what level scaling gains.
-                if loosest.1.total() < 0.995 * best.1.total() {
+                if loosest.cost.total() < 0.995 * best.cost.total() {
                     best = loosest;
                 }
             }
@@ -628,10 +637,10 @@ impl<T: Element> Trials<'_, T> {
 
 /// Whether parameters with weights of phases are cheaper than others, by enough to decode more slowly. In streams of few bytes,
 /// a smaller error is worth less than elsewhere: the options must also take fewer bits than they save.
-fn is_worth_its_options(fitted: Costed, other: Costed) -> bool {
-    let [fitted, other] = [fitted, other].map(|(params, cost)| Cost {
-        bits: cost.bits + option_bits(params),
-        ..cost
+fn is_worth_its_options(fitted: Candidate, other: Candidate) -> bool {
+    let [fitted, other] = [fitted, other].map(|candidate| Cost {
+        bits: candidate.cost.bits + option_bits(candidate.params),
+        ..candidate.cost
     });
     fitted.total() < MAX_FITTED_SIZE * other.total() && fitted.bits < other.bits
 }
@@ -716,8 +725,12 @@ mod tests {
         let mut interpolations = [Interpolation::default(); 3];
         interpolations[0] = interpolations[0].with_phase_weights(|_| PhaseWeights::default());
         let fitted = params.with_interpolations(interpolations);
-        let other = |bits| (params, Cost { bits, error: 1e6 });
-        let fitted = |bits| (fitted, Cost { bits, error: 9e5 });
+        let candidate = |params, bits, error| Candidate {
+            params,
+            cost: Cost { bits, error },
+        };
+        let other = |bits| candidate(params, bits, 1e6);
+        let fitted = |bits| candidate(fitted, bits, 9e5);
         assert!(!is_worth_its_options(fitted(100.0), other(100.0)));
         assert!(is_worth_its_options(fitted(10_000.0), other(11_000.0)));
     }

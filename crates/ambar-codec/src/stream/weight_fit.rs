@@ -1,7 +1,7 @@
 //! The fit of the weights of a phase to some of its points.
 //!
 //! A point is predicted by the linear interpolation, plus multiples of the differences of the far points and of the means on
-//! diagonals from it, and of differences that include outer points. The multiples minimise an estimate of the bits of residuals,
+//! diagonals from it, and of differences: those that include outer points, or slopes. The multiples minimise an estimate of the bits of residuals,
 //! the sum of their logarithms, by repeated least squares in which a point has the inverse of its squared residual as its
 //! weight.
 
