@@ -113,7 +113,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read_directly(path: Path, suffix: str) -> Any:
     """Return the mesh that PyVista, or meshio for formats that PyVista leaves to it, reads."""
     is_of_plugin = suffix in (".pv", ".zvtk")  # of pyvista-zstd, if it is installed
-    if is_of_plugin or suffix in CLASS_READERS and suffix not in (".cgns", ".inp", ".xdmf"):
+    if is_of_plugin or (suffix in CLASS_READERS and suffix not in (".cgns", ".inp", ".xdmf")):
         return pv.read(path)
     name = "gmsh" if suffix == ".msh" else None
     return pv.from_meshio(meshio.read(path, name))

@@ -12,51 +12,66 @@ use crate::simd::dispatch::vectorised;
 /// A multiple of the sum of differences along all lines of a phase, each of `K` neighbours.
 pub(crate) struct Differences<'a, T, const N: usize, const K: usize> {
     lines: [Line<'a, T>; N],
-    /// The steps to the neighbours.
-    steps: [isize; K],
-    /// Adds the sum of differences times a weight to the values whose bit is set.
-    add: fn(neighbours: [[&[T]; K]; N], weight: T, mask: u64, out: &mut [T]),
+    kernel: Kernel<T, N, K>,
     weight: T,
     /// The points that have all neighbours along all lines.
     presence: Presence<'a>,
 }
 
-/// A phase, and its lines along the odd dimensions.
-pub(crate) type PhaseLines<'a, T, const N: usize> = (usize, [usize; N], [Line<'a, T>; N]);
+/// A kind of differences.
+struct Kernel<T, const N: usize, const K: usize> {
+    /// The steps to the neighbours.
+    steps: [isize; K],
+    add: Add<T, N, K>,
+}
+
+/// Adds the sum of the differences of neighbours along each line, times a weight, to the values whose bit is set.
+type Add<T, const N: usize, const K: usize> = fn([[&[T]; K]; N], T, u64, &mut [T]);
+
+/// A phase, its odd dimensions, and the lines along them.
+pub(crate) struct PhaseLines<'a, T, const N: usize> {
+    pub t: usize,
+    pub odd: [usize; N],
+    pub lines: [Line<'a, T>; N],
+}
 
 impl<'a, T: Element, const N: usize> Differences<'a, T, N, 6> {
     /// The mean of the outer points, at -5 and +5, less three times that of the far ones, plus twice that of the near ones. It is 0
     /// for cubic values.
     pub(crate) fn of_outer_points(
-        of: PhaseLines<'a, T, N>,
+        phase: PhaseLines<'a, T, N>,
         weight: f64,
         phases: &Phases,
         valid: Option<&'a [Bitmap; 8]>,
     ) -> Self {
-        let (steps, add) = ([-2, -1, 0, 1, 2, 3], add_outer_points);
-        Self::new(of, (steps, add), weight, phases, valid)
+        let kernel = Kernel {
+            steps: [-2, -1, 0, 1, 2, 3],
+            add: add_outer_points,
+        };
+        Self::new(phase, kernel, weight, phases, valid)
     }
 }
 
 impl<'a, T: Element, const N: usize> Differences<'a, T, N, 2> {
     /// Half the difference of the near points: with the weight -1, a point is predicted by those before it.
     pub(crate) fn of_near_points(
-        of: PhaseLines<'a, T, N>,
+        phase: PhaseLines<'a, T, N>,
         weight: f64,
         phases: &Phases,
         valid: Option<&'a [Bitmap; 8]>,
     ) -> Self {
-        Self::new(of, ([0, 1], add_slopes), weight, phases, valid)
+        let kernel = Kernel {
+            steps: [0, 1],
+            add: add_slopes,
+        };
+        Self::new(phase, kernel, weight, phases, valid)
     }
 }
 
-/// The steps to neighbours, and the function that adds their differences.
-type Kernel<T, const N: usize, const K: usize> = ([isize; K], fn([[&[T]; K]; N], T, u64, &mut [T]));
-
 impl<'a, T: Element, const N: usize, const K: usize> Differences<'a, T, N, K> {
     fn new(
-        (t, odd, lines): PhaseLines<'a, T, N>,
-        (steps, add): Kernel<T, N, K>,
+        PhaseLines { t, odd, lines }: PhaseLines<'a, T, N>,
+        kernel: Kernel<T, N, K>,
         weight: f64,
         phases: &Phases,
         valid: Option<&'a [Bitmap; 8]>,
@@ -67,14 +82,13 @@ impl<'a, T: Element, const N: usize, const K: usize> Differences<'a, T, N, K> {
             let phase = t ^ 1 << d;
             Neighbour { phase, step }
         };
-        let along = |d: usize| steps.into_iter().map(move |k| neighbour(d, k));
+        let along = |d: usize| kernel.steps.into_iter().map(move |k| neighbour(d, k));
         // Without a weight, presence does not matter.
         let used = odd.into_iter().filter(|_| weight != 0.0);
         let neighbours = used.flat_map(along).collect();
         Self {
             lines,
-            steps,
-            add,
+            kernel,
             weight: T::from_f64(weight / (2 * N) as f64),
             presence: Presence::new(t, neighbours, phases, valid),
         }
@@ -87,13 +101,13 @@ impl<'a, T: Element, const N: usize, const K: usize> Differences<'a, T, N, K> {
         }
         self.presence.for_each_word(batch, pitch, |from, n, mask| {
             let neighbours = self.lines.map(|line| {
-                self.steps.map(|k| {
+                self.kernel.steps.map(|k| {
                     let at = (batch.at + from).wrapping_add_signed(k * line.stride as isize);
                     &line.values[at..][..n]
                 })
             });
             let out = &mut predictions[from..][..n];
-            (self.add)(neighbours, self.weight, mask, out);
+            (self.kernel.add)(neighbours, self.weight, mask, out);
         });
     }
 }
@@ -134,8 +148,8 @@ vectorised! {
         let (points, out) = (neighbours.map(|two| two.map(|points| &points[..n])), &mut out[..n]);
         for k in 0..n {
             let mut sum = T::from_f64(-0.0);
-            for j in 0..N {
-                sum = sum.plus(points[j][1][k].minus(points[j][0][k]));
+            for [before, after] in points {
+                sum = sum.plus(after[k].minus(before[k]));
             }
             let value = finite_or_zero(out[k].plus(sum.times(weight)));
             out[k] = if mask >> k & 1 == 1 { value } else { out[k] };

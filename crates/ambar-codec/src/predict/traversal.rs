@@ -11,7 +11,7 @@ use crate::predict::batch::{ContextSource, Pass, PhaseBuffers, RowScratch};
 use crate::predict::batch_geometry::{Batch, Geometry};
 use crate::predict::context::{self, ContextModel, ContextWeights};
 use crate::predict::diagonals::Diagonals;
-use crate::predict::differences::Differences;
+use crate::predict::differences::{Differences, PhaseLines};
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
@@ -198,13 +198,13 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
             t,
             lines,
             outer_points: Differences::of_outer_points(
-                (t, odd, lines),
+                PhaseLines { t, odd, lines },
                 interpolation.outer_weight(t),
                 self.phases,
                 self.valid(),
             ),
             slopes: Differences::of_near_points(
-                (t, odd, lines),
+                PhaseLines { t, odd, lines },
                 interpolation.slope_weight(t),
                 self.phases,
                 self.valid(),
