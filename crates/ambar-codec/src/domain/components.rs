@@ -22,7 +22,7 @@ struct CodedShape {
 
 impl CodedShape {
     /// The arrangement of an array of any number of dimensions, the slowest of which are merged if there are more than four.
-    /// Apart from short last dimensions, `moved` others are components.
+    /// Besides short last dimensions, the `moved` dimensions before these become components.
     ///
     /// # Errors
     /// `Invalid` if there is no dimension.
@@ -64,7 +64,7 @@ impl CodedShape {
 }
 
 /// Calls `code` with values in the order of coding, their layout, and the number of components that are coded one after another.
-/// Apart from short last dimensions of an array, `moved` others are components.
+/// Besides short last dimensions of an array, the `moved` dimensions before these become components.
 ///
 /// # Errors
 /// `Invalid` if the layout does not fit the values; those of `code`.

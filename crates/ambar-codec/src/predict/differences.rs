@@ -19,7 +19,7 @@ pub(crate) struct Differences<'a, T, const N: usize, const K: usize> {
 }
 
 /// A kind of differences.
-struct Kernel<T, const N: usize, const K: usize> {
+pub(crate) struct Kernel<T, const N: usize, const K: usize> {
     /// The steps to the neighbours.
     steps: [isize; K],
     add: Add<T, N, K>,
@@ -35,41 +35,29 @@ pub(crate) struct PhaseLines<'a, T, const N: usize> {
     pub lines: [Line<'a, T>; N],
 }
 
-impl<'a, T: Element, const N: usize> Differences<'a, T, N, 6> {
+impl<T: Element, const N: usize> Kernel<T, N, 6> {
     /// The mean of the outer points, at -5 and +5, less three times that of the far ones, plus twice that of the near ones. It is 0
     /// for cubic values.
-    pub(crate) fn of_outer_points(
-        phase: PhaseLines<'a, T, N>,
-        weight: f64,
-        phases: &Phases,
-        valid: Option<&'a [Bitmap; 8]>,
-    ) -> Self {
-        let kernel = Kernel {
+    pub(crate) fn outer_points() -> Self {
+        Self {
             steps: [-2, -1, 0, 1, 2, 3],
             add: add_outer_points,
-        };
-        Self::new(phase, kernel, weight, phases, valid)
+        }
     }
 }
 
-impl<'a, T: Element, const N: usize> Differences<'a, T, N, 2> {
+impl<T: Element, const N: usize> Kernel<T, N, 2> {
     /// Half the difference of the near points: with the weight -1, a point is predicted by those before it.
-    pub(crate) fn of_near_points(
-        phase: PhaseLines<'a, T, N>,
-        weight: f64,
-        phases: &Phases,
-        valid: Option<&'a [Bitmap; 8]>,
-    ) -> Self {
-        let kernel = Kernel {
+    pub(crate) fn slopes() -> Self {
+        Self {
             steps: [0, 1],
             add: add_slopes,
-        };
-        Self::new(phase, kernel, weight, phases, valid)
+        }
     }
 }
 
 impl<'a, T: Element, const N: usize, const K: usize> Differences<'a, T, N, K> {
-    fn new(
+    pub(crate) fn new(
         PhaseLines { t, odd, lines }: PhaseLines<'a, T, N>,
         kernel: Kernel<T, N, K>,
         weight: f64,

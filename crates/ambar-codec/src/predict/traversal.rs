@@ -11,7 +11,7 @@ use crate::predict::batch::{ContextSource, Pass, PhaseBuffers, RowScratch};
 use crate::predict::batch_geometry::{Batch, Geometry};
 use crate::predict::context::{self, ContextModel, ContextWeights};
 use crate::predict::diagonals::Diagonals;
-use crate::predict::differences::{Differences, PhaseLines};
+use crate::predict::differences::{Differences, Kernel, PhaseLines};
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
@@ -197,14 +197,16 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         let pass = Pass {
             t,
             lines,
-            outer_points: Differences::of_outer_points(
+            outer_points: Differences::new(
                 PhaseLines { t, odd, lines },
+                Kernel::outer_points(),
                 interpolation.outer_weight(t),
                 self.phases,
                 self.valid(),
             ),
-            slopes: Differences::of_near_points(
+            slopes: Differences::new(
                 PhaseLines { t, odd, lines },
+                Kernel::slopes(),
                 interpolation.slope_weight(t),
                 self.phases,
                 self.valid(),

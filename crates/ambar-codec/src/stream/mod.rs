@@ -14,5 +14,6 @@ pub(crate) mod params;
 pub(crate) mod prelude;
 #[cfg(test)]
 pub(crate) mod properties;
+pub(crate) mod sample;
 pub(crate) mod tune;
 pub(crate) mod weight_fit;

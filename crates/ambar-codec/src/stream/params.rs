@@ -49,7 +49,7 @@ pub struct EncoderParams {
     is_lossless: bool,
     /// How many slow dimensions of a region of an array are separate, 0 to 2.
     separate_dimensions: u8,
-    /// How many of the last dimensions of an array come first in the order of coding, apart from short ones.
+    /// How many of the last dimensions of an array come first in the order of coding, not counting short ones.
     moved_dimensions: u8,
 }
 
@@ -235,7 +235,7 @@ impl EncoderParams {
         usize::from(self.separate_dimensions)
     }
 
-    /// Replaces how many of the last dimensions of an array come first in the order of coding, apart from short ones.
+    /// Replaces how many of the last dimensions of an array come first in the order of coding, not counting short ones.
     pub(crate) fn with_moved_dimensions(self, moved_dimensions: u8) -> Self {
         Self {
             moved_dimensions,
@@ -243,7 +243,7 @@ impl EncoderParams {
         }
     }
 
-    /// How many of the last dimensions of an array come first in the order of coding, apart from short ones.
+    /// How many of the last dimensions of an array come first in the order of coding, not counting short ones.
     pub(crate) fn moved_dimensions(self) -> usize {
         usize::from(self.moved_dimensions)
     }
