@@ -21,7 +21,7 @@ from pathlib import Path
 
 Module = tuple[str, ...]
 
-MOST_MODULES = 15
+MAX_MODULES = 15
 """The largest number of Python modules in a folder."""
 
 ROOT = Path(__file__).parent.parent
@@ -210,10 +210,10 @@ class Package(Graph):
         """Return the folders that have too many modules."""
         folders = Counter(file.parent for file in self.files.values() if file.name != "__init__.py")
         return [
-            f"{folder.relative_to(ROOT)}: {number} modules; expected at most {MOST_MODULES}: "
+            f"{folder.relative_to(ROOT)}: {number} modules; expected at most {MAX_MODULES}: "
             "divide the folder by concept"
             for folder, number in folders.items()
-            if number > MOST_MODULES
+            if number > MAX_MODULES
         ]
 
 

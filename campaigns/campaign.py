@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-MOST_FINDINGS = 20
+MAX_FINDINGS = 20
 """The number of findings after which a run ends."""
 _ENDING = 200
 
@@ -52,7 +52,7 @@ class Run:
     @property
     def is_over(self) -> bool:
         """True when the time is used up, or there are too many findings."""
-        return self.elapsed >= self.seconds or len(self.findings) >= MOST_FINDINGS
+        return self.elapsed >= self.seconds or len(self.findings) >= MAX_FINDINGS
 
     def cases(self, most: int | None = None) -> Iterator[int]:
         """Yield the numbers of the cases, at least one, until the run is over."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ambar._core import LimitError as LimitError
     from ambar._core import NotFoundError as NotFoundError
     from ambar._core import UnsupportedError as UnsupportedError
-    from ambar._util.memory_limits import get_limits as get_limits
-    from ambar._util.memory_limits import limits as limits
+    from ambar._util.resources import get_limits as get_limits
+    from ambar._util.resources import limits as limits
     from ambar.collection import AttributeColumns as AttributeColumns
     from ambar.collection import Collection as Collection
     from ambar.collection import CollectionData as CollectionData
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "ambar._core": "AmbarError BusyError CorruptError InvalidError LimitError NotFoundError "
     "UnsupportedError",
-    "ambar._util.memory_limits": "get_limits limits",
+    "ambar._util.resources": "get_limits limits",
     "ambar.collection": "AttributeColumns Collection CollectionData DatasetFamily RaggedArray "
     "Schema open_collection",
     "ambar.collection.files.ingest": "Ingest ingest",

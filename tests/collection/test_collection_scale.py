@@ -69,8 +69,8 @@ def test_appends_of_one_dataset_write_few_bytes(large: Path) -> None:
 
 @pytest.fixture
 def short_tails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family_writer, "MOST_BYTES", 2000)
-    monkeypatch.setattr(catalogue, "MOST_TAIL", 8)
+    monkeypatch.setattr(family_writer, "MAX_BYTES", 2000)
+    monkeypatch.setattr(catalogue, "MAX_TAIL", 8)
     monkeypatch.setattr(name_index, "CHUNK", 4)
     monkeypatch.setattr(name_index, "SHARD", 16)
 

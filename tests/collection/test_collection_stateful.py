@@ -273,8 +273,8 @@ def test_a_collection_does_what_a_dictionary_of_datasets_does(
 ) -> None:
     """A tenth of the usual number of examples, because each one writes several files."""
     if has_tails:
-        monkeypatch.setattr(family_writer, "MOST_BYTES", 300)
-        monkeypatch.setattr(catalogue, "MOST_TAIL", 1)
+        monkeypatch.setattr(family_writer, "MAX_BYTES", 300)
+        monkeypatch.setattr(catalogue, "MAX_TAIL", 1)
     profile = hypothesis.settings()
     settings = hypothesis.settings(profile, max_examples=profile.max_examples // 10)
     run_state_machine_as_test(machine, settings=settings)

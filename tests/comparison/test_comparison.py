@@ -281,6 +281,38 @@ def test_bounds_of_parts_of_a_field_without_finite_values(
     assert (one.held, one.all.max_error, len(one.bounds)) == (True, 0, 2)
 
 
+@pytest.mark.parametrize(
+    ("coarse", "fine"), [("40 dB", "80 dB"), ("0.01 rms", "1e-5 rms"), ("1e-5 rms", "0.01 rms")]
+)
+def test_mean_errors_of_each_part_are_checked(coarse: str, fine: str, tmp_path: Path) -> None:
+    """Only the loosest of the bounds was checked."""
+    plotfile = write_plotfile(tmp_path / "plt")
+    bounds = {"density": coarse, "density@1": fine}
+    store = tmp_path / "x.ambar"
+    ambar.convert(plotfile, store, error_bound=bounds, fsync=False)
+    (one,) = ambar.compare(plotfile, store, ["density"]).fields
+    assert one.held
+    assert one.all.max_error > 0
+    ambar.convert(plotfile, store, mode="w", error_bound={"density": "30 dB"}, fsync=False)
+    (one,) = ambar.compare(plotfile, store, ["density"], bound=bounds).fields
+    assert not one.held
+
+
+def test_the_error_that_a_bound_limits_is_measured(tmp_path: Path) -> None:
+    source, store = output("gravpart"), tmp_path / "x.ambar"
+    bounds = {"density": "1e-3 relative", "pressure": "60 dB", "velocity_x": "8 bits"}
+    ambar.convert(source, store, components=["hydro"], error_bound=bounds, fsync=False)
+    found = ambar.compare(source, store)
+    measured = {one.field: one.measured for one in found.fields}
+    assert 5e-4 < (measured["density"] or 0) <= 1e-3
+    pressure = next(one for one in found.fields if one.field == "pressure")
+    root = float(str(pressure.bound).removesuffix(" rms"))
+    assert 0.5 * root < (pressure.measured or 0) <= root
+    assert measured["velocity_x"] is None
+    assert measured["velocity_y"] == 0
+    assert "max abs error  measured   error bound" in str(found)
+
+
 def test_spaces_in_bounds_do_not_count(pair: tuple[Path, Path]) -> None:
     (one,) = ambar.compare(*pair, ["Temp"], bound="1e-3 of range").fields
     (other,) = ambar.compare(*pair, ["Temp"], bound=" 1e-3  of \trange ").fields

@@ -153,7 +153,7 @@ def test_surfaces_are_those_of_pyvista(box: pv.UnstructuredGrid, monkeypatch: An
     both = surface_of(blocks, Recipe(array="pressure")).mesh
     assert np.isnan(both[VALUE]).sum() == pv.Sphere().n_points
     assert surface_of(blocks, Recipe(hidden=frozenset([1]))).mesh.n_cells == 6 * 12**2
-    monkeypatch.setattr(surfaces, "MOST_FACES", 500)
+    monkeypatch.setattr(surfaces, "MAX_FACES", 500)
     monkeypatch.setattr(surfaces, "_DIVISIONS", 4)
     coarse = surface_of(box, Recipe("cell", "number"))
     assert coarse.faces == 6 * 12**2

@@ -293,7 +293,7 @@ def test_many_datasets_leave_room_for_other_files(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Datasets that are open for longest open their store again, at their commit."""
-    monkeypatch.setattr(cached, "_MOST_OPEN", 3)
+    monkeypatch.setattr(cached, "_MAX_OPEN", 3)
     paths = [shutil.copy(path, path.with_name(f"{number}.ambar")) for number in range(5)]
     datasets = [xr.open_dataset(copy, engine="ambar") for copy in paths]
     assert total(datasets[1]) == sum(range(600))

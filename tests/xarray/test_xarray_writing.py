@@ -7,6 +7,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,59 @@ def test_a_bound_refuses_encodings_that_change_values(
     assert not path.exists()
     dataset.ambar.write(path, encoding={"a": {"error_bound": 0.01, "dtype": "f8"}})
     assert float(abs(reopened(path) - dataset)["a"].max()) <= 0.01
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["memory", "dask"])
+def test_values_of_another_dtype_do_not_break_a_bound(path: Path, chunked: bool) -> None:
+    values = 1e6 + np.random.default_rng(0).random((20, 50))
+    dataset = xr.Dataset({"a": (("t", "x"), values)})
+    first = dataset.astype("f4").isel(t=slice(0, 10))
+    first.ambar.write(path, encoding={"a": {"error_bound": 0.07}})
+    later = dataset.isel(t=slice(10, 20))
+    later = later.chunk() if chunked else later
+    with pytest.raises(ambar.InvalidError, match=r"'a' is float32 .* found float64.*astype"):
+        later.ambar.write(path, append_dim="t")
+    later.astype("f4").ambar.write(path, append_dim="t")
+    assert float(abs(reopened(path) - dataset.astype("f4"))["a"].max()) <= 0.07
+
+
+def test_a_bound_outlasts_values_that_are_missing(path: Path) -> None:
+    values = np.random.default_rng(0).random((6, 50))
+    values[0] = np.nan
+    dataset = xr.Dataset({"a": (("t", "x"), values)})
+    encoding = {"error_bound": "0.01", "chunks": (1, 50)}
+    dataset.isel(t=slice(0, 1)).ambar.write(path, encoding={"a": encoding})
+    dataset.isel(t=slice(1, 6)).ambar.write(path, append_dim="t")
+    assert ambar.open_store(path)["a"].error_bound == 0.01
+    assert 0 < float(abs(reopened(path) - dataset)["a"].max()) <= 0.01
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["memory", "dask"])
+@pytest.mark.parametrize("value", [np.nan, 3.0])
+def test_a_bound_of_an_unknown_range_is_announced(path: Path, value: float, chunked: bool) -> None:
+    first = xr.Dataset({"a": (("t", "x"), np.full((2, 50), value))})
+    first = first.chunk() if chunked else first
+    encoding: dict[str, Any] = {"error_bound": "1e-3 of range"}
+    with pytest.warns(UserWarning, match="the error bound '1e-3 of range' is 0"):
+        first.ambar.write(path, encoding={"a": encoding})
+    encoding["value_range"] = (0, 10)
+    first.ambar.write(path, mode="w", encoding={"a": encoding})
+    assert ambar.open_store(path)["a"].error_bound == 0.01
+    empty = first.isel(t=slice(0, 0))
+    with pytest.raises(ambar.InvalidError, match="value_range"):
+        empty.ambar.write(path, mode="w", encoding={"a": {"error_bound": "60 dB"}})
+
+
+def test_chunks_that_lose_their_bound_are_announced(path: Path) -> None:
+    values = np.random.default_rng(0).random((5, 50))
+    dataset = xr.Dataset({"a": (("t", "x"), values)})
+    encoding = {"error_bound": 0.01, "chunks": (2, 50)}
+    dataset.isel(t=slice(0, 3)).ambar.write(path, encoding={"a": encoding})
+    with pytest.warns(UserWarning, match=r"a: the last chunk has room for 2 .* multiples of 2"):
+        dataset.isel(t=slice(3, 4)).ambar.write(path, append_dim="t")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dataset.isel(t=slice(4, 5)).ambar.write(path, append_dim="t")
 
 
 def test_values_within_a_bound_are_moved_once(path: Path) -> None:

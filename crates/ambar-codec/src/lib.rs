@@ -118,7 +118,9 @@ pub use domain::regions::Layout;
 pub use element::Element;
 pub use error::{Error, Result};
 pub use stream::compress::{encode, encode_into, tune, tune_fast, tune_small};
-pub use stream::decode::{Info, LENGTHS_BYTES, Prefix, decode, decode_prefix, inspect, prefix};
+pub use stream::decode::{
+    Info, LENGTHS_BYTES, MAX_PREFIX_LEVEL, Prefix, decode, decode_prefix, inspect, prefix,
+};
 pub use stream::encode::Workspace;
 pub use stream::header::VERSION;
 pub use stream::packet;

@@ -82,7 +82,9 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                 },
             ] {
                 let count = match &layout {
-                    Layout::Array(shape) => shape.iter().product(),
+                    Layout::Array(shape) | Layout::PaddedArray { shape, .. } => {
+                        shape.iter().product()
+                    }
                     Layout::Blocks { origins, .. } => 64 * origins.len(),
                     Layout::Cells { levels, .. } => levels.len() + 9,
                 };
@@ -170,7 +172,7 @@ fn samples_of_bounds<T: Element>() -> Vec<(Vec<u8>, usize)> {
         .flat_map(|b| layouts.iter().map(move |l| (*b, l)))
     {
         let count = match layout {
-            Layout::Array(shape) => shape.iter().product(),
+            Layout::Array(shape) | Layout::PaddedArray { shape, .. } => shape.iter().product(),
             _ => 64 * origins.len(),
         };
         let values: Vec<T> = (0..count).map(|i| T::from_f64(value(i, bound))).collect();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
 use ambar_codec::{Element, EncoderParams, LENGTHS_BYTES, Layout, Prefix, Workspace};
-use ambar_codec::{decode, decode_prefix, encode, prefix, tune, tune_small};
+use ambar_codec::{MAX_PREFIX_LEVEL, decode, decode_prefix, encode, prefix, tune, tune_small};
 
 fn values<T: Element>(count: usize, kind: usize) -> Vec<T> {
     let mut noise = 1u32;
@@ -50,7 +50,7 @@ fn expected<T: Copy>(values: &[T], layout: &Layout<'_>, level: u32) -> Option<Ve
                     .collect()
             })
         }
-        Layout::Cells { .. } => None,
+        Layout::PaddedArray { .. } | Layout::Cells { .. } => None,
     }
 }
 
@@ -85,7 +85,7 @@ fn check<T: Element>(layout: &Layout<'_>, count: usize) -> usize {
                 let mut out = vec![T::from_f64(7.0); count];
                 decode(&stream, &mut out, workspace).unwrap();
                 assert_eq!(words(&out), words(&whole), "{layout:?} {bound} {packets}");
-                for level in 1..=5 {
+                for level in 1..=MAX_PREFIX_LEVEL {
                     prefixes +=
                         usize::from(check_prefix(&stream, layout, &whole, level, workspace));
                 }
@@ -222,6 +222,23 @@ fn damaged_packets_are_refused() {
             assert!(decode(&stream, &mut vec![0f32; 9000], workspace).is_err());
             stream[at] ^= 0x10;
         }
+    }
+}
+
+/// A stream of many values does not take their memory for a few of them.
+#[test]
+fn coarser_levels_than_the_packets_have_are_refused() {
+    let (values, workspace) = (vec![1.5f32; 4096], &mut Workspace::default());
+    let layout = Layout::Array(&[4096]);
+    let params = Some(EncoderParams::default().with_packets(2));
+    let stream = encode(&values, &layout, 1e-3, params, workspace).unwrap();
+    for level in 1..=MAX_PREFIX_LEVEL {
+        let mut out = vec![0f32; 4096 >> level];
+        decode_prefix(&stream, level, &mut out, workspace).unwrap();
+    }
+    for level in [MAX_PREFIX_LEVEL + 1, 40, u32::MAX] {
+        let error = decode_prefix(&stream, level, &mut [0f32], workspace).unwrap_err();
+        assert!(error.to_string().contains("expected at most 3"), "{error}");
     }
 }
 

@@ -221,18 +221,7 @@ impl Writer {
         spec: &ArraySpec,
     ) -> PyResult<()> {
         let values = InputValues::new(data, spec.data_type())?;
-        let bound = spec.error_bound;
-        let mut spec = spec.with_default(self.profile);
-        spec.error_bound = match &values {
-            InputValues::Fixed(pieces) => {
-                let all = pieces
-                    .first()
-                    .map(BorrowedBuffer::bytes)
-                    .unwrap_or_default();
-                bound.map(|bound| bound::of_values(bound, &spec.dtype, all))
-            }
-            InputValues::Strings(_) => None,
-        };
+        let spec = spec.with_default(self.profile);
         self.with(py, |writer| {
             values.lend(|data| writer.write_array(path, &spec, data))
         })

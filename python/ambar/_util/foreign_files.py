@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from pathlib import Path
@@ -62,7 +63,8 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        If it is a file of HDF5, NetCDF or VTK, a folder with such files, or a file of a plotfile.
+        If it is a file of HDF5, NetCDF or VTK, a folder with such files, a plotfile or a file of
+        one, or a RAMSES output.
     KeyError
         If it is any other folder.
     """
@@ -100,6 +102,13 @@ def _refuse_folder(folder: Path) -> None:
         raise _core.InvalidError(
             f"{folder}: expected a store of ambar, found a folder with {known[0]}{more}; convert "
             f"the files first: ambar convert {shlex.quote(str(source))} out.ambar"
+        )
+    is_ramses = any(re.fullmatch(r"info_\d{5}\.txt", name) for name in names)
+    if is_ramses or _core.is_plotfile(str(folder)):
+        kind = "a RAMSES output" if is_ramses else "a plotfile of AMReX"
+        raise _core.InvalidError(
+            f"{folder}: expected a store of ambar, found {kind}; convert it first: "
+            f"ambar convert {shlex.quote(str(folder))} out.ambar"
         )
     raise _core.NotFoundError(
         f"{folder}: expected a store (a folder with zarr.json), or for ambar.open and ambar info "

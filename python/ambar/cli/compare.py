@@ -39,7 +39,7 @@ def compare(
     bound: Annotated[
         str | None,
         option(
-            "The bound to check: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range', "
+            "The bound to check: 0.5, '1e-3 of range', or 'rho=0.5, Temp=1e-4 of range', "
             "as for convert; by default the bounds that the stores state."
         ),
     ] = None,

@@ -136,7 +136,7 @@ def convert(
         str | None,
         option(
             "How far values may differ: 0.5, '1e-3 relative', or by field "
-            "'a=0.5,b=1e-4 of range'; by level and box 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2', in code "
+            "'a=0.5, b=1e-4 of range'; by level and box 'a@8:=0.1, b@[0:1,0:1]=0.2', in code "
             "coordinates (--region has fractions). Of NetCDF files and Zarr stores by variable "
             "only, absolute or relative: temperature=0.01."
         ),

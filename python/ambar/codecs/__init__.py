@@ -40,7 +40,8 @@ def checked_bound(value: object) -> float | str:
             return _core.error_bound(bound)
         raise _core.InvalidError(
             f"error bound {value!r} depends on the value range of the whole array, but a codec "
-            'sees single chunks: give a number, or a string such as "1e-3 relative" or "0.01 rms"'
+            "sees single chunks: give a number, such as 1e-3 * (values.max() - values.min()), or a "
+            'string such as "1e-3 relative" or "0.01 rms"'
         )
     raise _core.InvalidError(
         f"invalid error_bound of the codec ambar: {value!r:.80}; expected a number >= 0 "
@@ -60,7 +61,8 @@ def checked_dtype(dtype: npt.DTypeLike) -> str:
     name = dtype.newbyteorder("=").name
     if name not in DTYPES:
         raise _core.InvalidError(
-            f"the codec ambar holds float32 and float64, not {dtype}: choose another codec"
+            f"the codec ambar holds float32 and float64, not {dtype}: convert float16 to float32, "
+            "view complex numbers as pairs of floats, or choose another codec"
         )
     return name
 
@@ -94,6 +96,8 @@ def encode(
 
     Raises
     ------
+    TypeError
+        If an option is not a bool.
     ValueError
         If the dtype or the error bound is invalid.
 
@@ -105,6 +109,9 @@ def encode(
     >>> len(stream) < values.nbytes / 20
     True
     """
+    for option, value in (("fast", fast), ("is_padded", is_padded)):
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{option}={value!r:.80}: expected True or False")
     array = np.asarray(values)
     name = checked_dtype(array.dtype)
     plain = np.ascontiguousarray(array, np.dtype(name))

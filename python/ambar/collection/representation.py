@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ambar.collection.collection import Collection
 
 # Variables, datasets and differences that a representation lists.
-_MOST_ROWS = 20
+_MAX_ROWS = 20
 # The metadata of each array is read to add up the sizes of variables.
-_MOST_ARRAYS = 500
+_MAX_ARRAYS = 500
 
 
 def as_text(collection: Collection) -> str:
@@ -28,10 +28,10 @@ def as_text(collection: Collection) -> str:
         f"<ambar.Collection> {collection.location}",
         _properties(collection),
         ["  Variables:"] * bool(variables),
-        text.columns(variables[:_MOST_ROWS], 4),
+        text.columns(variables[:_MAX_ROWS], 4),
         _more(len(variables)),
         ["  Differences between datasets:"] * bool(differences),
-        [f"    {line}" for line in differences[:_MOST_ROWS]],
+        [f"    {line}" for line in differences[:_MAX_ROWS]],
         _more(len(differences)),
     )
 
@@ -40,13 +40,13 @@ def as_html(collection: Collection) -> str:
     """Return the same as HTML, with a table of the first datasets."""
     variables, names = _variables(collection), collection.names
     header = ("variable", "dimensions", "dtype", "datasets", "size", "codecs")
-    shown = f", the first {_MOST_ROWS} are listed" * (len(names) > _MOST_ROWS)
+    shown = f", the first {_MAX_ROWS} are listed" * (len(names) > _MAX_ROWS)
     sections = [
         html.details(
             text.plural(len(variables), "variable"), html.table(variables, header), is_open=True
         ),
         html.details(
-            f"{len(names):,} datasets{shown}", html.table([(name,) for name in names[:_MOST_ROWS]])
+            f"{len(names):,} datasets{shown}", html.table([(name,) for name in names[:_MAX_ROWS]])
         ),
     ]
     if differences := collection.schema.differences:
@@ -57,7 +57,7 @@ def as_html(collection: Collection) -> str:
 
 
 def _more(count: int) -> list[str]:
-    return [f"    ... and {count - _MOST_ROWS} more"] * (count > _MOST_ROWS)
+    return [f"    ... and {count - _MAX_ROWS} more"] * (count > _MAX_ROWS)
 
 
 def _properties(collection: Collection) -> dict[str, object]:
@@ -68,10 +68,10 @@ def _properties(collection: Collection) -> dict[str, object]:
     if collection._changes is not None:
         return properties | {"Mode": "open for writing"}
     attrs = list(collection.attrs)
-    more = [f"and {len(attrs) - _MOST_ROWS} more"] * (len(attrs) > _MOST_ROWS)
+    more = [f"and {len(attrs) - _MAX_ROWS} more"] * (len(attrs) > _MAX_ROWS)
     return properties | {
         "Size": text.size(collection.store.usage()["total"]),
-        "Attributes": ", ".join([*attrs[:_MOST_ROWS], *more]) or None,
+        "Attributes": ", ".join([*attrs[:_MAX_ROWS], *more]) or None,
     }
 
 
@@ -86,7 +86,7 @@ def _variables(collection: Collection) -> list[tuple[object, ...]]:
     }
     sizes: dict[str, tuple[str, str]] = {}
     arrays = sum(len(family.columns) for family in families)
-    if collection._changes is None and arrays <= _MOST_ARRAYS:
+    if collection._changes is None and arrays <= _MAX_ARRAYS:
         sizes = {
             one.name: (text.sizes(one.raw_bytes, one.stored_bytes), "; ".join(one.codecs))
             for one in variables_of(collection)

@@ -16,6 +16,7 @@ from ambar.store.error_bounds import (
     bounds_by_target,
     is_kept,
     joined_bounds,
+    measured_error,
     resolved,
     select_bounds,
 )
@@ -34,6 +35,11 @@ class CheckedBound:
     """Whether the error bounds held; None if no bound is known."""
     bounds: dict[str, str]
     """The error bounds that were given, to `compare` or when the stores were written, by target."""
+    measured: float | None
+    """The error that `bound` limits: the largest absolute or relative one, or their rms.
+
+    None without `bound`, or if it is in bits.
+    """
 
 
 def check_bounds(
@@ -72,17 +78,21 @@ def check_bounds(
         # Bounds "of range" refer to the values before compression.
         original = values[1] if not given and is_lossy[0] else values[0]
         hold = are_kept(parts, original, difference, levels, positions)
-        return CheckedBound(None, hold, bounds_by_target(parts))
+        return CheckedBound(None, hold, bounds_by_target(parts), None)
     if given:
         # A range can be larger than the largest number.
         limits = (0.0, min(scale.range * scale.unit, sys.float_info.max))
         bound: float | str | None = resolved(given[-1].bound, limits)
     else:
         bound = joined_bounds(stored)
+    targets = bounds_by_target(parts) if parts else {}
+    if bound is None:
+        return CheckedBound(None, None, targets, None)
     if isinstance(bound, str):
-        return CheckedBound(bound, is_kept(bound, values[0], difference), bounds_by_target(parts))
-    held = None if bound is None else bool((np.abs(difference) <= bound).all())
-    return CheckedBound(bound, held, bounds_by_target(parts) if parts else {})
+        held = is_kept(bound, values[0], difference)
+        return CheckedBound(bound, held, targets, measured_error(bound, values[0], difference))
+    largest = float(np.abs(difference).max(initial=0.0))
+    return CheckedBound(bound, largest <= bound, targets, largest)
 
 
 def stored_bound(attributes: Mapping[str, Any] | None, name: str) -> float | str | None:

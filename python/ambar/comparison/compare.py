@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import text
+from ambar._util.user_warnings import warn
 from ambar.comparison.bounds import CheckedBound, check_bounds
 from ambar.comparison.error_metrics import (
     Scale,
@@ -24,7 +24,7 @@ from ambar.comparison.error_metrics import (
     ssim,
 )
 from ambar.comparison.operands import Operand, operand_of
-from ambar.comparison.rows import ColumnComparison, RowComparison
+from ambar.comparison.rows import RowComparison
 from ambar.store.error_bounds import (
     ErrorBound,
     PartBound,
@@ -299,45 +299,58 @@ class Comparison:
         if self.fields:
             sections += [
                 ["  Fields (ratio: bytes in the original / in the other):"],
-                text.columns([_FIELD_HEADER, *_field_rows(self)], 4),
+                text.columns(_field_rows(self), 4),
             ]
         if self.tables:
-            sections += [["  Rows:"], text.columns([_COLUMN_HEADER, *_column_rows(self)], 4)]
+            sections += [["  Rows:"], text.columns(_column_rows(self), 4)]
             sections.append([f"    {table.summary}" for table in self.tables])
         title = f"<ambar.Comparison> {self.original} and {self.other}"
         return text.representation(title, properties, *sections)
 
 
-_BOUND_HEADER = ("max abs error", "error bound", "given bound", "held")
-_FIELD_HEADER = ("field", *_BOUND_HEADER, "PSNR dB", "SSIM", "ratio")
-_COLUMN_HEADER = ("column", *_BOUND_HEADER, "rows")
-
-
 def _field_rows(found: Comparison) -> list[tuple[str, ...]]:
-    return [
-        (
-            one.field,
-            error_text(one.all.max_error, one.time_dtype),
-            *_bound_cells(one),
-            psnr_text(one.all.psnr),
-            ssim_text(one.all.ssim),
-            f"{one.ratio:.2f}",
-        )
+    """Return the table of the fields, the header first."""
+    errors = [error_text(one.all.max_error, one.time_dtype) for one in found.fields]
+    quality = [
+        (psnr_text(one.all.psnr), ssim_text(one.all.ssim), f"{one.ratio:.2f}")
         for one in found.fields
+    ]
+    return [
+        (*first, *last)
+        for first, last in zip(
+            _bound_rows("field", [(one.field, one) for one in found.fields], errors),
+            [("PSNR dB", "SSIM", "ratio"), *quality],
+            strict=True,
+        )
     ]
 
 
 def _column_rows(found: Comparison) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{table.component}/{column.column}",
-            f"{column.max_error:.4g}",
-            *_bound_cells(column),
-            f"{table.rows:,}",
-        )
-        for table in found.tables
-        for column in table.columns
-    ]
+    """Return the table of the columns of rows, the header first."""
+    columns = [(table, column) for table in found.tables for column in table.columns]
+    rows = _bound_rows(
+        "column",
+        [(f"{table.component}/{column.column}", column) for table, column in columns],
+        [f"{column.max_error:.4g}" for _, column in columns],
+    )
+    counts = ["rows", *(f"{table.rows:,}" for table, _ in columns)]
+    return [(*row, count) for row, count in zip(rows, counts, strict=True)]
+
+
+def _bound_rows(
+    kind: str, checked: list[tuple[str, CheckedBound]], errors: list[str]
+) -> list[tuple[str, ...]]:
+    """Return names, largest errors, bounds and whether they held, the header first.
+
+    The error that a bound limits is a column of its own where it is not the largest absolute one.
+    """
+    has_measured = any(isinstance(one.bound, str) for _, one in checked)
+    measured = ["measured"] * has_measured
+    rows = [(kind, "max abs error", *measured, "error bound", "given bound", "held")]
+    for (name, one), error in zip(checked, errors, strict=True):
+        found = "-" if one.measured is None else f"{one.measured:.4g}"
+        rows.append((name, error, *[found] * has_measured, *_bound_cells(one)))
+    return rows
 
 
 def value_text(value: float, time_dtype: str | None = None) -> str:
@@ -386,7 +399,7 @@ def ssim_text(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.5f}"
 
 
-def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str]:
+def _bound_cells(one: CheckedBound) -> tuple[str, str, str]:
     """Return the checked bound, the given bound and whether it held."""
     bound = "-" if one.bound is None else _core.format_bound(one.bound)
     given = next(iter(one.bounds.values()), "-")
@@ -626,7 +639,7 @@ def _warn_of_loose_bounds(name: str, checked: CheckedBound, values: np.ndarray) 
     median = median_magnitude(values)
     for given in checked.bounds.values():
         if message := loose_bound(name, given, checked.bound, median):
-            warnings.warn(message, stacklevel=4)
+            warn(message)
 
 
 def _metrics(

@@ -65,7 +65,7 @@ _NEARLY_CONSTANT = 1e-4
 """Relative range below which the colour bar has a note."""
 _MARKUP = re.compile(r"\\mathdefault|[${}]")
 """Markup of mathtext in tick labels."""
-_MOST_LABELS = 12
+_MAX_LABELS = 12
 """The largest number of lines that a legend lists."""
 
 
@@ -254,7 +254,7 @@ class LinePanel(Panel):
             axes.invert_yaxis()
         axes.margins(x=0.02)
         _, named = axes.get_legend_handles_labels()  # also of lines that were there before
-        if 1 < len(named) <= _MOST_LABELS:
+        if 1 < len(named) <= _MAX_LABELS:
             axes.legend()
         axes.grid(alpha=0.25, linewidth=0.5)
 
@@ -442,7 +442,7 @@ def _limit_ticks(axes: Axes, width: float) -> None:
 
 def _are_integers(values: np.ndarray) -> bool:
     """Return whether finite values are a few integers, such as levels."""
-    return bool(np.all(values == np.round(values))) and len(np.unique(values)) <= _MOST_LABELS
+    return bool(np.all(values == np.round(values))) and len(np.unique(values)) <= _MAX_LABELS
 
 
 def _show_plain_numbers(axis: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar.figures.colors import DIVERGING, SEQUENTIAL, ColorScale, color_scale
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """The largest number of bytes of values that are decoded for a thumbnail."""
 SIDE = 128
 """The longer side of a thumbnail, in pixels."""

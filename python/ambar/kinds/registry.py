@@ -12,7 +12,6 @@ import functools
 import os
 import pathlib
 import shlex
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -21,6 +20,7 @@ from typing import Any, cast
 from ambar import _core
 from ambar._util.foreign_files import EMPTY, is_empty_file, refuse_special
 from ambar._util.optional import load_object
+from ambar._util.user_warnings import warn
 from ambar.kinds.request import (
     Conversion,
     ConvertRequest,
@@ -313,12 +313,12 @@ def external_kinds() -> tuple[Kind, ...]:
         try:
             kind = point.load()
         except Exception as error:
-            warnings.warn(f"{GROUP}: {point.value} cannot be loaded: {error!r}", stacklevel=2)
+            warn(f"{GROUP}: {point.value} cannot be loaded: {error!r}")
             continue
         if isinstance(kind, Kind):
             found.append(kind)
         else:
-            warnings.warn(f"{GROUP}: {point.value} is {kind!r}; expected a Kind", stacklevel=2)
+            warn(f"{GROUP}: {point.value} is {kind!r}; expected a Kind")
     return tuple(found)
 
 

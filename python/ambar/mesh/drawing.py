@@ -52,10 +52,10 @@ _LINE_WIDTH = 12.0
 """The width of cells that are lines, pixels before smoothing."""
 _COLORS_OF_LINES = "turbo"
 """The colour map of lines, which has no pale end on white."""
-_MOST_STEPS = 4
+_MAX_STEPS = 4
 """Steps of a series in a picture without a choice."""
-_MOST_SAMPLED = 8
-_MOST_COLUMNS = 6
+_MAX_SAMPLED = 8
+_MAX_COLUMNS = 6
 """Columns of a table that are drawn without a choice."""
 _COLUMNS = 3
 _DRAWN = ("point", "cell")
@@ -203,7 +203,7 @@ def _steps(series: MeshSeries, request: MeshPlot) -> tuple[list[Mesh], list[str]
     elif request.against is not None:
         places = [count - 1]
     else:
-        places = np.linspace(0, count - 1, min(count, _MOST_STEPS)).round().astype(int).tolist()
+        places = np.linspace(0, count - 1, min(count, _MAX_STEPS)).round().astype(int).tolist()
     return [series[n] for n in places], [_title_of(series, n) for n in places]
 
 
@@ -600,7 +600,7 @@ def _table_panel(mesh: Mesh, name: str | None, request: MeshPlot) -> Panel:
         raise _core.NotFoundError(
             f"{mesh.location}: no column {name!r} of numbers; {suggestion(name, names)}"
         )
-    chosen = [name] if name else names[:_MOST_COLUMNS]
+    chosen = [name] if name else names[:_MAX_COLUMNS]
     lines = []
     for column in chosen:
         values = np.asarray(columns[column], np.float64).reshape(len(columns[column]), -1)
@@ -690,7 +690,7 @@ def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) ->
 
 def _frames(series: MeshSeries, request: MeshPlot) -> Iterator[Figure]:
     """Yield a figure for each step of a series, with the same colours."""
-    places = np.unique(np.linspace(0, len(series) - 1, _MOST_SAMPLED).astype(int)).tolist()
+    places = np.unique(np.linspace(0, len(series) - 1, _MAX_SAMPLED).astype(int)).tolist()
     sampled = [series[n] for n in places]
     name = request.fields[0] if request.fields else _default_of_steps(sampled)
     is_table = series[0].type == "Table"
@@ -715,7 +715,7 @@ def _samples(
     """
     for meshes in (spread, series):
         drawn = (_read(mesh, name, request) for mesh in meshes if _has_array(mesh, name))
-        colored = [*islice((one for one in drawn if one.name is not None), _MOST_SAMPLED)]
+        colored = [*islice((one for one in drawn if one.name is not None), _MAX_SAMPLED)]
         if colored:
             return colored
     if request.fields:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.snapshot import Snapshot
 
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 """The largest number of arrays in a representation."""
 _OPEN_ROWS = 10
 
@@ -334,11 +334,11 @@ class Mesh(Viewable):
         }
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [array._summary() for array in self.arrays[:_MOST_ROWS]]
+        return [array._summary() for array in self.arrays[:_MAX_ROWS]]
 
     def __repr__(self) -> str:
         """Return type, sizes and bounds, and a line for each array."""
-        left_out = len(self.arrays) - _MOST_ROWS
+        left_out = len(self.arrays) - _MAX_ROWS
         more = [f"  ... and {left_out} more"] if left_out > 0 else []
         properties = {**self._properties(), "Arrays": f"{len(self.arrays):,}"}
         return text.representation(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 """The largest number of steps or arrays in a representation."""
 
 
@@ -338,7 +338,7 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
             last = self[-1]
             counts = f"{last.n_points:,} points, {last.n_cells:,} cells"
             properties["Last step"] = f"{last.type}, {counts}"
-            arrays = last.arrays[:_MOST_ROWS]
+            arrays = last.arrays[:_MAX_ROWS]
             properties["Arrays"] = ", ".join(str(array.name) for array in arrays) or None
         return properties
 
@@ -349,7 +349,7 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
     def _repr_html_(self) -> str:
         """Return what `__repr__` returns as HTML, and the time of each step, for notebooks."""
         times = ["" if time is None else f"{time:g}" for time in self._times]
-        rows = list(enumerate(times))[-_MOST_ROWS:]
+        rows = list(enumerate(times))[-_MAX_ROWS:]
         left_out = f" (the last {len(rows)})" if len(rows) < len(self) else ""
         section = html.details(f"{len(self)} steps{left_out}", html.table(rows, ("step", "time")))
         return html.representation(

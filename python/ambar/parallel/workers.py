@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
-from ambar._util.cores import usable_cores
+from ambar._util.resources import usable_cores
 
 MAX_PROCESSES = 1024
 """Maximum number of processes, as of threads."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PIXELS = 1024
 """The largest number of values along a side of an image: of more, some are left out."""
 _COLUMNS = 3
-_MOST_SAMPLED = 8
+_MAX_SAMPLED = 8
 """Frames of a movie whose values decide the colours."""
 
 
@@ -262,7 +262,7 @@ def _frames(store: Store, request: ArraysPlot) -> Iterator[Figure]:
     """Yield a figure for each step, or index of the first dimension, with the same colours."""
     name = (request.fields or (default_array(store),))[0]
     frames = locate_frames(store, name)
-    places = np.unique(np.linspace(0, len(frames) - 1, _MOST_SAMPLED).astype(int))
+    places = np.unique(np.linspace(0, len(frames) - 1, _MAX_SAMPLED).astype(int))
     some = [array_of(store, frames[n], request) for n in places]
     scale = color_scale(
         np.concatenate([numbers_of(one).ravel() for one in some]),

@@ -31,9 +31,9 @@ _VERTICAL = ("depth", "pres", "pressure", "z", "altitude", "height")
 _COORDINATES = {*_VERTICAL, "time", *POSITIONS}
 _USUAL = ("temp", "salinity", "psal", "oxygen", "doxy", "chla")
 """The beginnings of names of variables that are drawn rather than others."""
-_MOST_LINES = 40
+_MAX_LINES = 40
 """Datasets whose values are drawn."""
-_MOST_GROUPS = 3
+_MAX_GROUPS = 3
 """Maximum number of panels for datasets with different axes."""
 
 
@@ -70,9 +70,9 @@ def draw(
     title = plural(len(names), "dataset")
     for name, grid in zip(variables, grids, strict=True):
         found = [grid] if grid else _lines_panels(collection, names, name, request)
-        panels += found[:_MOST_GROUPS]
-        if len(found) > _MOST_GROUPS:
-            title += f", {name} along {_MOST_GROUPS} of {len(found)} different axes"
+        panels += found[:_MAX_GROUPS]
+        if len(found) > _MAX_GROUPS:
+            title += f", {name} along {_MAX_GROUPS} of {len(found)} different axes"
     if not request.title:
         panels = [replace(panel, title="") for panel in panels]
     return draw_grid([panels], title if request.title else "", on)
@@ -227,7 +227,7 @@ def _lines_panels(
     """
     having = set(collection.stats(variable)["dataset"].tolist())
     chosen = [name for name in names if name in having]
-    some = [chosen[int(n)] for n in np.linspace(0, len(chosen) - 1, min(len(chosen), _MOST_LINES))]
+    some = [chosen[int(n)] for n in np.linspace(0, len(chosen) - 1, min(len(chosen), _MAX_LINES))]
     groups: dict[_LinesAxis, list[Line]] = {}
     text = variable
     colors = _line_colors(len(some))

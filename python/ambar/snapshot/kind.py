@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ambar import _core
 from ambar._util.optional import require
 from ambar._util.progress import part_of_progress, progress_function
+from ambar._util.user_warnings import warn
 from ambar.kinds.conversion_options import KEY as CONVERSION
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
@@ -393,7 +393,7 @@ def warn_of_loose_bounds(request: ConvertRequest, bounds: Sequence[tuple[str, st
             if message := loose_bound(field, given, bound, median):
                 found.setdefault(field, message)
     for message in found.values():
-        warnings.warn(message, stacklevel=5)
+        warn(message)
 
 
 def _warn_of_boxes(request: ConvertRequest, bounds: Sequence[tuple[str, str]]) -> None:
@@ -410,11 +410,10 @@ def _warn_of_boxes(request: ConvertRequest, bounds: Sequence[tuple[str, str]]) -
         for part in select_bounds([(target, bound)], [name]) or ():
             sides = zip(part.region or (), info.lower, upper, strict=False)
             if any(high < low or start > end for (start, high), low, end in sides):
-                warnings.warn(
+                warn(
                     f"the box of the error bound {target!r} is outside of the domain, so that the "
                     f"bound applies to no cell; boxes of bounds are in code coordinates, here from "
-                    f"{tuple(info.lower)} to {upper}",
-                    stacklevel=5,
+                    f"{tuple(info.lower)} to {upper}"
                 )
 
 

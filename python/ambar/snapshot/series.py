@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 _OPEN_ROWS = 12
 _STEP = re.compile(r"output_(\d+)")
 
@@ -194,7 +194,7 @@ class Series(Outputs, Refreshable, Viewable):
 
     def _output_rows(self) -> tuple[list[tuple[str, str]], int]:
         """Return number and time of each of the first outputs, and the number of the others."""
-        first = self[:_MOST_ROWS]
+        first = self[:_MAX_ROWS]
         rows = [
             (name, dict(snapshot.info.summary())["time"])
             for (_, name), snapshot in zip(self._steps, first, strict=False)

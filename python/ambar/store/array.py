@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
-from ambar.figures.thumbnails import MOST_BYTES, thumbnail
+from ambar.figures.thumbnails import MAX_BYTES, thumbnail
 from ambar.store.commit import Commit
 from ambar.store.nodes import Attributes
 from ambar.store.urls import is_url
@@ -291,7 +291,7 @@ class Array:
 
     def _thumbnail(self) -> str:
         is_small = self.ndim == 2 and 0 not in self.shape and self.dtype.kind in "biuf"
-        if not is_small or self.nbytes > MOST_BYTES or is_url(self._commit.core.location):
+        if not is_small or self.nbytes > MAX_BYTES or is_url(self._commit.core.location):
             return ""
         try:
             values = self.read()

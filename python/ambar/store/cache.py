@@ -19,7 +19,7 @@ from ambar.store.urls import core_options, is_url, without_secrets
 # Stores that a process keeps open for arrays that came to it by pickle.
 _REOPENED = 16
 # Stores that a process holds open for the datasets it opened: fewer than the files it may open.
-_MOST_OPEN = 512
+_MAX_OPEN = 512
 
 CommitId: TypeAlias = tuple[int, ...]
 """A commit's number and checksum; of a file of another program its time, length and inode."""
@@ -150,13 +150,13 @@ def _hold(opened: OpenedStore) -> None:
     """Hold a store open; release those that have been open for longest if there are too many."""
     with _lock:
         _holding.append(weakref.ref(opened))
-        if len(_holding) <= _MOST_OPEN:
+        if len(_holding) <= _MAX_OPEN:
             return
         _holding[:] = [held for held in _holding if held() is not None]
-        for held in _holding[:-_MOST_OPEN]:
+        for held in _holding[:-_MAX_OPEN]:
             if (oldest := held()) is not None:
                 oldest.release()
-        del _holding[:-_MOST_OPEN]
+        del _holding[:-_MAX_OPEN]
 
 
 def _of_commit(place: StoreKey, commit: CommitId | None) -> OpenedStore:

@@ -19,8 +19,12 @@ import numpy.typing as npt
 
 from ambar import _core
 from ambar._util.arguments import check_unicode
+from ambar._util.user_warnings import warn
 
 ErrorBound: TypeAlias = float | str | Mapping[str, float | str]
+
+_CHUNK_VALUES = 1 << 16
+"""Values of a chunk of a field, at most, unless the caller chose chunks."""
 
 
 def listed_bounds(error_bound: ErrorBound | None) -> list[tuple[str, str]]:
@@ -39,6 +43,12 @@ def as_text(bound: float | str) -> str:
     """Return a single bound as a string."""
     if isinstance(bound, str):
         check_unicode("error bound", bound)
+        name, equals, one = bound.partition("=")
+        if equals:
+            raise _core.InvalidError(
+                f"invalid error bound: {bound!r}; give bounds by name as a mapping: "
+                f"{{{name.strip()!r}: {one.strip()!r}}}"
+            )
         return bound
     if isinstance(bound, bool) or not isinstance(bound, Real):
         raise _core.InvalidError(
@@ -63,6 +73,26 @@ def resolved(bound: float | str, value_range: Sequence[float] | None = None) -> 
             )
         return _core.error_bound(text)
     return _core.error_bound(text, _ends(value_range))
+
+
+def bound_of_limits(
+    path: str, bound: float | str, limits: Sequence[float], *, can_grow: bool
+) -> float | str:
+    """Return a bound that depends on the limits of the finite values of the array `path`.
+
+    If it is 0, as for values that are all equal, warns that appended values have no bound.
+    """
+    text = as_text(bound)
+    has_values = limits[0] <= limits[1]
+    found = resolved(text, limits) if has_values else 0.0
+    if can_grow and found == 0.0:
+        why = "all finite values are equal" if has_values else "no value is finite"
+        warn(
+            f"{path}: {why}, so the error bound {text!r} is 0: the array is stored without loss, "
+            "and so is what is appended to it. For an array that grows, give its value_range, or "
+            "an absolute bound"
+        )
+    return found
 
 
 def limits_of(
@@ -102,9 +132,7 @@ def check_range(path: str, values: npt.NDArray[Any], limits: tuple[float, float]
     """
     if limits is None or not values.size or values.dtype.kind != "f":
         return
-    low, high = values.min(), values.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
-        low, high = range_of(values)
+    low, high = range_of(values)
     # float32 values may exceed a limit that was computed in float64 by their rounding.
     least, most = (values.dtype.type(limit) for limit in limits)
     if low < least or high > most:
@@ -115,14 +143,25 @@ def check_range(path: str, values: npt.NDArray[Any], limits: tuple[float, float]
         )
 
 
-def is_kept(bound: float | str, values: npt.NDArray[Any], errors: npt.NDArray[Any]) -> bool:
-    """Return whether errors of values are within a bound; errors of missing values are infinite."""
+def is_kept(
+    bound: float | str,
+    values: npt.NDArray[Any],
+    errors: npt.NDArray[Any],
+    *,
+    is_part: bool = False,
+) -> bool:
+    """Return whether errors of values are within a bound; errors of missing values are infinite.
+
+    "rms" bounds hold for the mean of each chunk. Those of a part of a field, with `is_part`, are
+    exceeded if the errors of the part are more than one chunk with values of other parts may have.
+    """
     kind, numbers = _core.bound_parts(bound)
     magnitudes, absolute_errors = np.abs(values.astype(np.float64)), np.abs(errors)
     if kind == "rms":
         finite = np.isfinite(magnitudes)
-        mean = float(np.mean(np.square(errors[finite] / numbers[0]))) if finite.any() else 0.0
-        return mean <= 1.0 and not absolute_errors[~finite].any()
+        squares = float(np.sum(np.square(errors[finite] / numbers[0])))
+        allowed = np.count_nonzero(finite) + is_part * _CHUNK_VALUES
+        return bool(squares <= allowed and not absolute_errors[~finite].any())
     if kind == "relative":
         limits = numbers[0] * np.maximum(magnitudes, numbers[1])
     elif kind == "bits":
@@ -134,6 +173,27 @@ def is_kept(bound: float | str, values: npt.NDArray[Any], errors: npt.NDArray[An
     # Values that are not finite must be equal.
     limits = np.where(np.isfinite(magnitudes), limits, 0.0)
     return bool(np.all(absolute_errors <= limits * (1 + 1e-15)))
+
+
+def measured_error(
+    bound: float | str, values: npt.NDArray[Any], errors: npt.NDArray[Any]
+) -> float | None:
+    """Return the error that a relative or rms bound limits; None for other bounds.
+
+    Values that are not finite do not count.
+    """
+    kind, numbers = _core.bound_parts(bound)
+    finite = np.isfinite(values)
+    magnitudes = np.abs(values[finite].astype(np.float64))
+    found = np.abs(errors[finite])
+    if kind == "rms":
+        mean = np.mean(np.square(found / numbers[0])) if found.size else 0.0
+        return float(np.sqrt(mean)) * numbers[0]
+    if kind == "relative":
+        scales = np.maximum(magnitudes, numbers[1])
+        ratios = np.divide(found, scales, out=np.where(found > 0, np.inf, 0.0), where=scales > 0)
+        return float(ratios.max(initial=0.0))
+    return None
 
 
 class PartBound(NamedTuple):
@@ -208,6 +268,8 @@ def bounds_by_target(parts: Sequence[PartBound]) -> dict[str, str]:
 
 def range_of(values: npt.NDArray[Any]) -> tuple[float, float]:
     """Return the range of the finite values; (inf, -inf) if there are none."""
+    if values.size and np.isfinite(ends := (values.min(), values.max())).all():
+        return float(ends[0]), float(ends[1])
     finite = values[np.isfinite(values)]
     return (float(finite.min()), float(finite.max())) if finite.size else (np.inf, -np.inf)
 
@@ -224,16 +286,11 @@ def are_kept(
     if limits[0] > limits[1]:  # no value is finite: all must be equal
         return is_kept(0.0, values, errors)
     bounds = [resolved(part.bound, limits) for part in parts]
-    if any(_core.bound_parts(bound)[0] == "rms" for bound in bounds):
-        # An rms bound holds for chunks, which may be in several parts: check the loosest bound.
-        roots = [_core.bound_parts(bound)[1] for bound in bounds]
-        largest = max(root[0] for root in roots if root)
-        return is_kept(f"{largest!r} rms", values, errors)
     is_general = np.ones(values.size, dtype=bool)
     for part, bound in zip(parts, bounds, strict=True):
         whole = part.levels is None and part.region is None
         inside = is_general if whole else part.contains(values.size, levels, positions)
-        if not is_kept(bound, values[inside], errors[inside]):
+        if not is_kept(bound, values[inside], errors[inside], is_part=True):
             return False
         if not whole:
             is_general &= ~inside

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ambar.store.writer import Writer
 
 
-_MOST_TIME = 10**17
+_MAX_TIME = 10**17
 """The largest distance of a commit's time from 1970, in microseconds: 3,000 years."""
 
 
@@ -90,7 +90,7 @@ def log(
             refuse_foreign(path)
         raise
     commits = core.commits()
-    if any(abs(commit["time"]) > _MOST_TIME for commit in commits):
+    if any(abs(commit["time"]) > _MAX_TIME for commit in commits):
         raise CorruptError(
             f"{path}: the time of a commit is invalid; restore the store from a copy"
         )

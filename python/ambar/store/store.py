@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _PLOT = "ambar.pictures.arrays:plot_store"
 
 # Arrays that a representation lists; fewer of them are visible in a notebook without a click.
-_MOST_ROWS, _OPEN_ROWS = 40, 10
-_MOST_NAMES = 12
+_MAX_ROWS, _OPEN_ROWS = 40, 10
+_MAX_NAMES = 12
 """The largest number of names in the message for a path that does not exist."""
 
 
@@ -151,8 +151,8 @@ class Group(Mapping[str, Array]):
         is_group = core.kind(parent or "/") == "group"
         nodes = core.children(parent or "/") if is_group else ()
         known = sorted(node.rpartition("/")[2] for node, _ in nodes)
-        hint = text.suggestion(name, known[:_MOST_NAMES])
-        more = f", ... ({len(known)} in total)" if len(known) > _MOST_NAMES else ""
+        hint = text.suggestion(name, known[:_MAX_NAMES])
+        more = f", ... ({len(known)} in total)" if len(known) > _MAX_NAMES else ""
         of = f" in /{parent.strip('/')}" if parent.strip("/") else ""
         return _core.NotFoundError(
             f"{core.location}: array or group {node} does not exist; {hint}{more}{of}"
@@ -200,12 +200,12 @@ class Group(Mapping[str, Array]):
     def _rows(self) -> tuple[list[tuple[str, ...]], int]:
         """Return what describes each of the first arrays, and the number of the others."""
         rows: list[tuple[str, ...]] = []
-        for path in self._arrays[:_MOST_ROWS]:
+        for path in self._arrays[:_MAX_ROWS]:
             try:
                 rows.append((path, *self._array(path)._summary()))
             except _core.AmbarError as error:
                 rows.append((path, str(error)))
-        return rows, max(len(self) - _MOST_ROWS, 0)
+        return rows, max(len(self) - _MAX_ROWS, 0)
 
 
 class Store(Group):

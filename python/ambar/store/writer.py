@@ -19,9 +19,11 @@ from ambar._util.output_files import name_target_on_full_disk
 from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
 from ambar.store.error_bounds import (
     as_text,
+    bound_of_limits,
     check_bounded_dtype,
     check_range,
     limits_of,
+    range_of,
     resolved,
 )
 from ambar.store.locations import store_at
@@ -266,8 +268,9 @@ class Writer(CommitContext):
         value_range : (float, float), optional
             The lowest and the highest finite value of the whole array, for bounds that depend on
             it (``"1e-3 of range"``, ``"80 dB"``). By default the range of `data`; required for an
-            array without data. Ignored by bounds that do not depend on it. The writer that creates
-            the array refuses values outside the range.
+            array without values. Ignored by bounds that do not depend on it. The writer that
+            creates the array refuses values outside the range. Give it for an array that grows: the
+            bound does not change later.
         layout : {"grid", "whole", "simplices"}, optional
             What `data` is, so that the codecs use it. Readers of "grid" and "simplices" may need
             ambar.
@@ -317,7 +320,7 @@ class Writer(CommitContext):
                     f"shape={shape!r} and dtype={dtype!r}; leave them out"
                 )
             hints = Hints() if layout is None else _HINTS[layout]
-            write_array(self, path, as_unmasked_array(path, data), options, **hints)
+            write_array(self, path, as_unmasked_array(path, data), options, can_grow=True, **hints)
         elif shape is None or dtype is None:
             raise _core.InvalidError(
                 f"{path}: expected data, or shape and dtype, found shape={shape!r} and "
@@ -504,6 +507,8 @@ def write_array(
     path: str,
     values: npt.NDArray[Any],
     options: ArrayOptions,
+    *,
+    can_grow: bool = False,
     **hints: Unpack[Hints],
 ) -> None:
     """Write an array as `Writer.create_array` does, with any combination of hints."""
@@ -512,9 +517,12 @@ def write_array(
     if options.error_bound is not None:
         bound = as_text(options.error_bound)
         check_bounded_dtype(path, name, bound)
-    if bound is not None and options.value_range is not None:
         check_range(path, values, options.limits)
-        bound = resolved(bound, options.value_range)
+        if options.value_range is not None or not values.size:
+            bound = resolved(bound, options.value_range)
+        elif _core.bound_needs_range(bound):
+            can_grow = can_grow and values.ndim > 0
+            bound = bound_of_limits(path, bound, range_of(values), can_grow=can_grow)
     spec = options.spec(name, values.shape, values.dtype, bound, **hints)
     writer._core.array(absolute(path), native, spec)
     writer._limit(path, options.limits)

@@ -32,7 +32,7 @@ PALETTES: dict[str, tuple[str, ...]] = {
 }
 _DIVERGING = ("red-blue", "purple-green")
 """Colour maps whose middle is at 0 if values have both signs."""
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 """Values from which colours are chosen."""
 SCALES = ("linear", "log", "symlog")
 _DIGITS = (
@@ -201,7 +201,7 @@ class Colors:
 
 def usual_colors(values: np.ndarray, scale: str | None = None) -> tuple[str, str]:
     """Return the scale that suits values, unless one is given, and the colour map."""
-    chosen = color_scale(values.reshape(-1)[:: max(values.size // _MOST_VALUES, 1)])
+    chosen = color_scale(values.reshape(-1)[:: max(values.size // _MAX_VALUES, 1)])
     scale = scale or chosen.kind
     is_diverging = chosen.colors == DIVERGING and scale != "log"
     return scale, "red-blue" if is_diverging else "inferno"

@@ -13,8 +13,8 @@ use std::fmt;
 
 /// How far decoded values may differ from the originals. NaN and infinities are always preserved bit for bit.
 ///
-/// Every kind is strict: it holds for each value (or, for the last three, for each chunk), without
-/// exceptions for rounding. Parse it from a string, such as `"1e-3 relative above 1e-10"`:
+/// Every kind is strict, without exceptions for rounding: [`Rms`](Self::Rms) and [`Psnr`](Self::Psnr) hold for each chunk, all
+/// others for each value. Parse it from a string, such as `"1e-3 relative above 1e-10"`:
 ///
 /// ```
 /// use ambar_codec::ErrorBound;
@@ -169,7 +169,7 @@ impl ErrorBound {
         self.with_padding(others, padding)
     }
 
-    /// Whether values differ from the originals.
+    /// Whether values are equal to the originals.
     #[must_use]
     pub fn is_lossless(self) -> bool {
         self == Self::Lossless

@@ -1,6 +1,6 @@
 //! Components: arrays whose last dimensions are short, or do not predict each other, are coded one component after another.
 
-use crate::domain::regions::{Layout, volume_of};
+use crate::domain::regions::{Layout, is_box, volume_of};
 use crate::element::Element;
 use crate::error::{Result, invalid};
 use std::borrow::Cow;
@@ -16,6 +16,8 @@ const MAX_DIMENSIONS: usize = 4;
 struct CodedShape {
     /// The coded shape, of 1 to 4 dimensions. Components are the first ones, or a factor of the first one.
     shape: Vec<usize>,
+    /// The shape of the part that is not padding; `None` without padding, or if it is not a part of each dimension.
+    held: Option<Vec<usize>>,
     /// The number of components, if they are coded one after another.
     components: Option<usize>,
 }
@@ -26,7 +28,7 @@ impl CodedShape {
     ///
     /// # Errors
     /// `Invalid` if there is no dimension.
-    fn new(shape: &[usize], moved: usize) -> Result<Self> {
+    fn new(shape: &[usize], held: Option<&[usize]>, moved: usize) -> Result<Self> {
         if shape.is_empty() {
             return Err(invalid!("the array has 0 dimensions; expected at least 1"));
         }
@@ -42,22 +44,33 @@ impl CodedShape {
             }
             (points, components) = (outer, count);
         }
-        let mut coded = points.to_vec();
-        if components > 1 {
-            coded.insert(0, components);
-        }
+        let arranged = |lengths: &[usize]| {
+            let mut all = lengths[..points.len()].to_vec();
+            if components > 1 {
+                all.insert(0, components);
+            }
+            all
+        };
+        let is_whole = |held: &&[usize]| held[points.len()..] == shape[points.len()..];
+        let mut coded = arranged(shape);
+        let mut held = held.filter(is_whole).map(arranged);
         let merged = coded.len().saturating_sub(MAX_DIMENSIONS);
-        let first = coded[..=merged]
-            .iter()
-            .fold(1usize, |product, n| product.saturating_mul(*n));
-        coded.splice(..=merged, [first]);
-        if !shape.contains(&0) {
-            let moved = moved.min(points.len() - 1).min(coded.len() - 1);
-            coded.rotate_right(moved);
-            components *= coded[..moved].iter().product::<usize>();
+        held = held.filter(|held| is_box(&coded[..=merged], held));
+        let moved = match shape.contains(&0) {
+            true => 0,
+            false => moved.min(points.len() - 1).min(coded.len() - merged - 1),
+        };
+        for lengths in std::iter::once(&mut coded).chain(&mut held) {
+            let first = lengths[..=merged]
+                .iter()
+                .fold(1usize, |product, n| product.saturating_mul(*n));
+            lengths.splice(..=merged, [first]);
+            lengths.rotate_right(moved);
         }
+        components *= coded[..moved].iter().product::<usize>();
         Ok(Self {
             shape: coded,
+            held,
             components: (components > 1).then_some(components),
         })
     }
@@ -74,18 +87,24 @@ pub(crate) fn with_coding_order<T: Element, R>(
     moved: usize,
     code: impl FnOnce(&[T], &Layout<'_>, Option<usize>) -> Result<R>,
 ) -> Result<R> {
-    let Layout::Array(shape) = layout else {
+    let Some((shape, held)) = layout.as_array() else {
         layout.check(values.len())?;
         return code(values, layout, None);
     };
+    if held.is_some_and(|held| !is_part(held, shape)) {
+        return Err(invalid!(
+            "found {held:?} values without padding in an array of shape {shape:?}; expected at least 1 along each \
+             dimension, and at most its length"
+        ));
+    }
     if volume_of(shape) != Some(values.len()) {
         return Err(invalid!(
             "found {} values for an array of shape {shape:?}",
             values.len()
         ));
     }
-    let coded = CodedShape::new(shape, moved)?;
-    let layout = Layout::Array(&coded.shape);
+    let coded = CodedShape::new(shape, held, moved)?;
+    let layout = Layout::array(&coded.shape, coded.held.as_deref());
     match coded.components {
         Some(components) => code(
             &separate_components(values, components),
@@ -94,6 +113,12 @@ pub(crate) fn with_coding_order<T: Element, R>(
         ),
         None => code(values, &layout, None),
     }
+}
+
+/// Whether `held` are lengths of a part of an array that is not empty.
+fn is_part(held: &[usize], shape: &[usize]) -> bool {
+    let lengths = held.iter().zip(shape);
+    held.len() == shape.len() && lengths.clone().all(|(held, n)| (1..=*n).contains(held))
 }
 
 /// An array with the last `count` dimensions first: its values and its shape.
@@ -143,7 +168,7 @@ mod tests {
     #[test]
     fn short_last_dimensions_are_components() {
         let coded = |shape: &[usize]| {
-            let coded = CodedShape::new(shape, 0).unwrap();
+            let coded = CodedShape::new(shape, None, 0).unwrap();
             (coded.shape, coded.components)
         };
         assert_eq!(coded(&[100, 3]), (vec![3, 100], Some(3)));
@@ -158,13 +183,13 @@ mod tests {
         assert_eq!(coded(&[2, 3, 4, 50, 60]), (vec![6, 4, 50, 60], None));
         assert_eq!(coded(&[0, usize::MAX, 2]).1, None);
         assert_eq!(coded(&[usize::MAX, 0, 5, 3]).1, None);
-        assert!(CodedShape::new(&[], 0).is_err());
+        assert!(CodedShape::new(&[], None, 0).is_err());
     }
 
     #[test]
     fn other_last_dimensions_are_components_if_chosen() {
         let coded = |shape: &[usize], moved| {
-            let coded = CodedShape::new(shape, moved).unwrap();
+            let coded = CodedShape::new(shape, None, moved).unwrap();
             (coded.shape, coded.components)
         };
         assert_eq!(coded(&[40, 30, 20], 1), (vec![20, 40, 30], Some(20)));
@@ -182,6 +207,26 @@ mod tests {
         assert_eq!(coded(&[40], 1), (vec![40], None));
         assert_eq!(coded(&[40, 0, 30], 1), (vec![40, 0, 30], None));
         assert_eq!(coded(&[40, 1], 1), (vec![1, 40], None));
+    }
+
+    #[test]
+    fn padding_follows_its_dimensions() {
+        let held = |shape: &[usize], held: &[usize], moved| {
+            CodedShape::new(shape, Some(held), moved).unwrap().held
+        };
+        assert_eq!(held(&[40, 30], &[40, 29], 0), Some(vec![40, 29]));
+        assert_eq!(
+            held(&[40, 30, 20], &[39, 30, 19], 1),
+            Some(vec![19, 39, 30])
+        );
+        assert_eq!(held(&[100, 3], &[90, 3], 0), Some(vec![3, 90]));
+        assert_eq!(
+            held(&[2, 3, 4, 50, 60], &[1, 3, 4, 50, 60], 0),
+            Some(vec![3, 4, 50, 60])
+        );
+        // Not the first values of each coded dimension.
+        assert_eq!(held(&[100, 3], &[100, 2], 0), None);
+        assert_eq!(held(&[2, 3, 4, 50, 60], &[2, 2, 4, 50, 60], 0), None);
     }
 
     #[test]

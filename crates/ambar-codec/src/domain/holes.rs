@@ -5,7 +5,7 @@
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks::BlockRegion;
-use crate::domain::padding::Padding;
+use crate::domain::padding::{Padding, finite_or_zero};
 use crate::domain::regions::{RegionBuffer, present_first_rows};
 use crate::element::Element;
 
@@ -34,9 +34,6 @@ pub(crate) fn coded(region: &BlockRegion, side: [usize; 3]) -> Option<Bitmap> {
     Some(coded)
 }
 
-/// The tolerance of a face's values, as a part of the second difference at the end of the block.
-const TOLERANCE_FACTOR: f64 = 0.75;
-
 /// Gives the coded points outside blocks values and a tolerance: the mean of the linear extrapolations from the
 /// blocks before them. These values are padding, so any value within the tolerance serves. Marks these points as
 /// present.
@@ -48,7 +45,7 @@ pub(crate) fn extrapolate_hole_faces<T: Element>(
     let Some((present, coded)) = dense.valid.take().zip(coded(region, side)) else {
         return;
     };
-    let mut padding = Padding::<T>::new(coded.clone().without(&present));
+    let mut padding = Padding::new(coded.clone().without(&present));
     let strides = [dense.shape[1] * dense.shape[2], dense.shape[2], 1];
     let values = dense.values.to_mut();
     if !present.get([0; 3])
@@ -56,39 +53,23 @@ pub(crate) fn extrapolate_hole_faces<T: Element>(
     {
         let first: usize = (0..3).map(|d| place[d] * side[d] * strides[d]).sum();
         values[0] = finite_or_zero(values[first].to_f64());
+        let index = padding.index([0; 3]);
+        padding.value_mut(index).value = values[0];
     }
     // The number of extrapolations of each point, at most one along each dimension.
-    let mut counts = vec![0u8; padding.len()];
+    let mut counts = vec![0; padding.len()];
     for_each_face(region, side, |origin, shape, d| {
         for_each_point(origin, shape, |place| {
             let at: usize = (0..3).map(|d| place[d] * strides[d]).sum();
             let index = padding.index(place);
-            let value = |k: usize| values[at - k.min(side[d]) * strides[d]].to_f64();
-            let new = 2.0 * value(1) - value(2);
-            let curvature = value(1) - 2.0 * value(2) + value(3);
-            let tolerance = padding.tolerance_mut(index);
-            let larger = tolerance.to_f64().max(TOLERANCE_FACTOR * curvature.abs());
-            *tolerance = finite_or_zero(larger);
-            let mean = if counts[index] == 0 {
-                0.0
-            } else {
-                values[at].to_f64()
-            };
+            let near = [1, 2, 3].map(|k: usize| values[at - k.min(side[d]) * strides[d]].to_f64());
+            let padding = padding.value_mut(index);
+            padding.join_extrapolation(near, counts[index]);
+            values[at] = padding.value;
             counts[index] += 1;
-            values[at] = finite_or_zero(mean + (new - mean) / f64::from(counts[index]));
         });
     });
     (dense.valid, dense.padding) = (Some(coded), Some(padding));
-}
-
-/// Replaces a number that is not finite, or close to overflow, by 0.
-fn finite_or_zero<T: Element>(x: f64) -> T {
-    let value = T::from_f64(x);
-    if value.is_predictable() {
-        value
-    } else {
-        T::default()
-    }
 }
 
 /// Calls `visit(origin, shape, dimension)` for the faces of a region's holes directly after a block along a

@@ -16,6 +16,14 @@ pub enum Layout<'a> {
     /// components of vectors or tensors, which are coded one component after another, as are last dimensions that do not predict
     /// each other. Of more than four dimensions, the slowest are merged.
     Array(&'a [usize]),
+    /// An array of which only the first `held` values along each dimension count. The others are padding: their decoded values
+    /// are arbitrary. Extend the held values smoothly, as transforms use padding.
+    PaddedArray {
+        /// The length of each dimension, padding included.
+        shape: &'a [usize],
+        /// The length of each dimension, without padding.
+        held: &'a [usize],
+    },
     /// Consecutive unit blocks, each in C order, sorted along the Morton curve with x fastest. Blocks that touch are
     /// predicted across their faces.
     Blocks {
@@ -36,11 +44,49 @@ pub enum Layout<'a> {
     },
 }
 
-impl Layout<'_> {
+/// The shape of an array with separate dimensions, and of the part of it that is not padding.
+#[derive(Default)]
+pub(crate) struct SeparateShape {
+    shape: Vec<usize>,
+    held: Option<Vec<usize>>,
+}
+
+impl<'a> Layout<'a> {
+    /// The layout of an array.
+    pub(crate) fn array(shape: &'a [usize], held: Option<&'a [usize]>) -> Self {
+        match held {
+            Some(held) => Self::PaddedArray { shape, held },
+            None => Self::Array(shape),
+        }
+    }
+
+    /// Whether a value is padding, by its index.
+    pub(crate) fn is_padding(&self, mut number: usize) -> bool {
+        let Self::PaddedArray { shape, held } = self else {
+            return false;
+        };
+        !shape.iter().zip(*held).rev().all(|(n, held)| {
+            let index = number % n;
+            number /= n;
+            index < *held
+        })
+    }
+
+    /// The shape of an array, and of the part of it that is not padding; `None` for other layouts.
+    pub(crate) fn as_array(&self) -> Option<(&'a [usize], Option<&'a [usize]>)> {
+        match self {
+            Self::Array(shape) => Some((shape, None)),
+            Self::PaddedArray { shape, held } => Some((shape, Some(held))),
+            Self::Blocks { .. } | Self::Cells { .. } => None,
+        }
+    }
+
     /// Whether the layout has more than one plane, and planes have more than one row.
     pub(crate) fn has_planes(&self) -> bool {
         match self {
-            Self::Array(shape) => array_regions(shape).is_ok_and(|([z, y, _], _)| z > 1 && y > 1),
+            Self::Array(shape) | Self::PaddedArray { shape, .. } => {
+                array_regions(shape).is_ok_and(|([z, y, _], _)| z > 1 && y > 1)
+            }
             Self::Blocks {
                 side: [z, y, _], ..
             } => *z > 1 && *y > 1,
@@ -49,24 +95,25 @@ impl Layout<'_> {
     }
 
     /// The layout of an array with more regions, of which the first `count` dimensions have the length 1.
-    pub(crate) fn with_separate_dimensions<'a>(
-        &'a self,
+    pub(crate) fn with_separate_dimensions<'b>(
+        &'b self,
         count: usize,
-        separated: &'a mut Vec<usize>,
-    ) -> Layout<'a> {
-        match self {
-            Self::Array(shape) => {
-                *separated = separate_dimensions(shape, count);
-                Layout::Array(separated)
-            }
-            other => other.clone(),
-        }
+        separate: &'b mut SeparateShape,
+    ) -> Layout<'b> {
+        let Some((shape, held)) = self.as_array() else {
+            return self.clone();
+        };
+        separate.shape = separate_dimensions(shape, count);
+        separate.held = held
+            .filter(|held| is_box(&shape[..outer_dimensions(shape, count)], held))
+            .map(|held| separate_dimensions(held, count));
+        Layout::array(&separate.shape, separate.held.as_deref())
     }
 
     /// Checks that the layout has this number of values.
     pub(crate) fn check(&self, values: usize) -> Result<()> {
         match self {
-            Self::Array(shape) => {
+            Self::Array(shape) | Self::PaddedArray { shape, .. } => {
                 let (inner, outer) = array_regions(shape)?;
                 if volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
                     return Err(invalid!(
@@ -130,17 +177,49 @@ pub(crate) fn array_regions(shape: &[usize]) -> Result<([usize; 3], usize)> {
     Ok((inner, outer))
 }
 
+/// Whether the first values along each of some slow dimensions, of which `held` begins with the numbers, are consecutive if these
+/// dimensions are merged.
+pub(crate) fn is_box(outer: &[usize], held: &[usize]) -> bool {
+    outer.iter().zip(held).skip(1).all(|(n, held)| n == held)
+}
+
+/// How many slow dimensions are merged if `count` dimensions of a region are separate.
+fn outer_dimensions(shape: &[usize], count: usize) -> usize {
+    match count {
+        0 => 0,
+        _ => shape.len().saturating_sub(3 - count.min(2)),
+    }
+}
+
 /// The shape of the same values with more regions, of which the first `count` dimensions have the length 1.
 pub(crate) fn separate_dimensions(shape: &[usize], count: usize) -> Vec<usize> {
-    let joined = 3 - count.min(2);
-    if count == 0 || shape.len() <= joined {
+    let outer = outer_dimensions(shape, count);
+    if outer == 0 {
         return shape.to_vec();
     }
-    let (outer, inner) = shape.split_at(shape.len() - joined);
+    let (outer, inner) = shape.split_at(outer);
     let mut separated = vec![outer.iter().product()];
     separated.resize(1 + count, 1);
     separated.extend(inner);
     separated
+}
+
+/// Marks the padding points of the regions of an array, of which the first `held` values along each dimension count.
+///
+/// # Errors
+/// `Invalid` if there are not 1 to 4 dimensions.
+pub(crate) fn mark_padding<T: Element>(
+    held: &[usize],
+    regions: &mut [RegionBuffer<'_, T>],
+) -> Result<()> {
+    let (inner, outer) = array_regions(held)?;
+    for (number, region) in regions.iter_mut().enumerate() {
+        let held = (number < outer).then_some(inner);
+        if held != Some(region.shape) {
+            region.padding = Some(Padding::after(&region.values, region.shape, held));
+        }
+    }
+    Ok(())
 }
 
 /// The number of points of a cuboid; `None` if it overflows.

@@ -98,7 +98,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     /// The lines along which all points of a row, except the last one, have both neighbours.
     fn available_axes(&self, row: [usize; 2]) -> AvailableAxes<'_, T> {
         let is_last = self.geometry.is_last(row);
-        let lines = self.lines.iter().zip(self.geometry.odd);
+        let lines = self.lines.iter().zip(self.geometry.used);
         let mut lines = lines.filter(|(_, d)| !is_last[*d]).map(|(line, _)| *line);
         match (lines.next(), lines.next(), lines.next()) {
             (Some(one), None, _) if N > 1 => AvailableAxes::One([one]),

@@ -49,7 +49,8 @@ vectorised! {
 /// The points of a phase that are present, and the presence of their neighbours.
 pub(crate) struct Geometry<'a, const N: usize> {
     t: usize,
-    pub(crate) odd: [usize; N],
+    /// The dimensions along which the phase is interpolated.
+    pub(crate) used: [usize; N],
     /// Points that are coded; `None` for all.
     coded: Option<&'a [Bitmap; 8]>,
     /// Points that are predicted, and that others are predicted from: the coded ones, or `None` for all.
@@ -66,16 +67,16 @@ pub(crate) struct Geometry<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Geometry<'a, N> {
-    /// For phase `t`, whose odd dimensions are `odd`.
+    /// For phase `t`, which is interpolated along the dimensions `used`.
     pub(crate) fn new(
         phases: &Phases,
         (coded, valid): (Option<&'a [Bitmap; 8]>, Option<&'a [Bitmap; 8]>),
-        (t, odd): (usize, [usize; N]),
+        (t, used): (usize, [usize; N]),
         full: &'a [u64],
     ) -> Self {
         Self {
             t,
-            odd,
+            used,
             coded,
             valid,
             full,
@@ -178,7 +179,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         if let Some(valid) = self.valid {
             for (word, own) in self.present([z, y]).iter().enumerate() {
                 let neighbours =
-                    mask_pyramid::neighbour_mask(valid, (self.t, self.odd), [z, y], (word, *own));
+                    mask_pyramid::neighbour_mask(valid, (self.t, self.used), [z, y], (word, *own));
                 if neighbours.missing_neighbours() != 0 {
                     visit(word, neighbours);
                 }
@@ -188,7 +189,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         // Without holes, only points after the last even index lack a neighbour. Rows that lack a neighbour along some line
         // are predicted along the others.
         let is_last = self.is_last([z, y]);
-        let none = self.odd.iter().all(|d| is_last[*d]);
+        let none = self.used.iter().all(|d| is_last[*d]);
         let first = match (none, self.last_point_lacks_neighbour()) {
             (true, _) => 0,
             (_, true) => self.full.len() - 1,
@@ -199,7 +200,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
                 own: if none { *own } else { own & !(own >> 1) },
                 before: [u64::MAX; N],
                 after: self
-                    .odd
+                    .used
                     .map(|d| if d == 2 || is_last[d] { 0 } else { u64::MAX }),
             };
             visit(word, neighbours);
@@ -217,7 +218,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
 
     /// Whether the last point of rows without holes lacks a neighbour.
     pub(crate) fn last_point_lacks_neighbour(&self) -> bool {
-        self.odd.contains(&2) && self.points == self.even_points[2]
+        self.used.contains(&2) && self.points == self.even_points[2]
     }
 
     /// The points of a row, rounded up to whole groups.
@@ -229,7 +230,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
     pub(crate) fn is_last(&self, [z, y]: [usize; 2]) -> [bool; 3] {
         let whole = self.valid.is_none();
         let last =
-            |d: usize, k: usize| whole && self.odd.contains(&d) && k + 1 >= self.even_points[d];
+            |d: usize, k: usize| whole && self.used.contains(&d) && k + 1 >= self.even_points[d];
         [last(0, z), last(1, y), false]
     }
 }

@@ -1,4 +1,4 @@
-//! Differences of neighbours along the odd dimensions, of which multiples are added to the prediction of a point: those with outer
+//! Differences of neighbours along the used dimensions, of which multiples are added to the prediction of a point: those with outer
 //! points, and slopes.
 
 use crate::domain::bitmap::Bitmap;
@@ -28,10 +28,10 @@ pub(crate) struct Kernel<T, const N: usize, const K: usize> {
 /// Adds the sum of the differences of neighbours along each line, times a weight, to the values whose bit is set.
 type Add<T, const N: usize, const K: usize> = fn([[&[T]; K]; N], T, u64, &mut [T]);
 
-/// A phase, its odd dimensions, and the lines along them.
+/// A phase, the dimensions along which it is interpolated, and the lines along them.
 pub(crate) struct PhaseLines<'a, T, const N: usize> {
     pub t: usize,
-    pub odd: [usize; N],
+    pub used: [usize; N],
     pub lines: [Line<'a, T>; N],
 }
 
@@ -58,7 +58,7 @@ impl<T: Element, const N: usize> Kernel<T, N, 2> {
 
 impl<'a, T: Element, const N: usize, const K: usize> Differences<'a, T, N, K> {
     pub(crate) fn new(
-        PhaseLines { t, odd, lines }: PhaseLines<'a, T, N>,
+        PhaseLines { t, used, lines }: PhaseLines<'a, T, N>,
         kernel: Kernel<T, N, K>,
         weight: f64,
         phases: &Phases,
@@ -72,8 +72,10 @@ impl<'a, T: Element, const N: usize, const K: usize> Differences<'a, T, N, K> {
         };
         let along = |d: usize| kernel.steps.into_iter().map(move |k| neighbour(d, k));
         // Without a weight, presence does not matter.
-        let used = odd.into_iter().filter(|_| weight != 0.0);
-        let neighbours = used.flat_map(along).collect();
+        let neighbours = match weight {
+            0.0 => Vec::new(),
+            _ => used.into_iter().flat_map(along).collect(),
+        };
         Self {
             lines,
             kernel,

@@ -159,23 +159,23 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
     /// Codes all rows of phase `t`.
     fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
         let used = self.level.interpolation.dimensions(t);
-        let odd = |n: usize| (0..3).filter(|d| used >> d & 1 == 1).nth(n).unwrap_or(0);
+        let nth = |n: usize| (0..3).filter(|d| used >> d & 1 == 1).nth(n).unwrap_or(0);
         match (used.count_ones(), self.level.has_point_contexts) {
-            (1, true) => self.rows::<1, true>(t, [odd(0)], coder),
-            (1, false) => self.rows::<1, false>(t, [odd(0)], coder),
-            (2, true) => self.rows::<2, true>(t, [odd(0), odd(1)], coder),
-            (2, false) => self.rows::<2, false>(t, [odd(0), odd(1)], coder),
+            (1, true) => self.rows::<1, true>(t, [nth(0)], coder),
+            (1, false) => self.rows::<1, false>(t, [nth(0)], coder),
+            (2, true) => self.rows::<2, true>(t, [nth(0), nth(1)], coder),
+            (2, false) => self.rows::<2, false>(t, [nth(0), nth(1)], coder),
             (_, true) => self.rows::<3, true>(t, [0, 1, 2], coder),
             (_, false) => self.rows::<3, false>(t, [0, 1, 2], coder),
         }
     }
 
-    /// Codes all rows of phase `t`, which is interpolated along the `N` dimensions `odd`; with a context for each point if
+    /// Codes all rows of phase `t`, which is interpolated along the `N` dimensions `used`; with a context for each point if
     /// `POINT_CONTEXTS`.
     fn rows<const N: usize, const POINT_CONTEXTS: bool>(
         &mut self,
         t: usize,
-        odd: [usize; N],
+        used: [usize; N],
         coder: &mut impl RowCoder<T>,
     ) {
         let [nz, ny, nx] = self.phases.points(t);
@@ -186,7 +186,7 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         full.clear();
         full.extend((0..nx.div_ceil(64)).map(|word| first_bits(nx, word)));
         let interpolation = self.level.interpolation;
-        let lines = odd.map(|d| Line {
+        let lines = used.map(|d| Line {
             values: &self.scratch.values[t ^ 1 << d][..],
             stride: self.phases.stride[d],
             weights: {
@@ -198,14 +198,14 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
             t,
             lines,
             outer_points: Differences::new(
-                PhaseLines { t, odd, lines },
+                PhaseLines { t, used, lines },
                 Kernel::outer_points(),
                 interpolation.outer_weight(t),
                 self.phases,
                 self.valid(),
             ),
             slopes: Differences::new(
-                PhaseLines { t, odd, lines },
+                PhaseLines { t, used, lines },
                 Kernel::slopes(),
                 interpolation.slope_weight(t),
                 self.phases,
@@ -218,7 +218,7 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
                 &self.scratch.values,
                 self.valid(),
             ),
-            geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, odd), &full),
+            geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, used), &full),
             weights: self.weights,
             magnitudes: &self.scratch.magnitudes,
             model: ContextModel::new(

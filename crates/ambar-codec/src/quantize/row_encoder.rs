@@ -1,12 +1,13 @@
 //! The encoder of rows: values to tokens and raw bits.
 
+use crate::domain::padding::PaddingValue;
 use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
 use crate::entropy::CONTEXTS;
 use crate::entropy::symbols::Symbols;
 use crate::entropy::token::{self, DIRECT, LITERAL};
 use crate::predict::row::{Row, RowBatch, RowCoder, RowLocation, literal_or_prediction};
-use crate::quantize::float_order::difference;
+use crate::quantize::float_order::{difference, sum};
 use crate::simd::compact::{append, append_rows};
 use crate::simd::dispatch::vectorised;
 use crate::simd::{LANES, RowMask};
@@ -69,18 +70,17 @@ pub(crate) struct Encoder<'a, T: Clone> {
     padding: Vec<PaddingPoint<T>>,
 }
 
-/// A padding point of a batch: its index, original value and tolerance.
+/// A padding point of a batch: its index and value.
 struct PaddingPoint<T> {
     at: usize,
-    original: T,
-    tolerance: T,
+    value: PaddingValue<T>,
 }
 
-impl<T: Element> PaddingPoint<T> {
+impl<T: Element> PaddingValue<T> {
     /// The residual of the value nearest to the prediction that the tolerance allows, which takes the fewest bits; 0 if
     /// that is too far away.
     fn steps(&self, prediction: T, step: f64) -> f64 {
-        let off = self.original.to_f64() - prediction.to_f64();
+        let off = self.value.to_f64() - prediction.to_f64();
         let steps = rounded(shrunk(off, self.tolerance.to_f64()) / step);
         if steps.abs() < T::MAX_STEPS {
             steps
@@ -194,11 +194,10 @@ impl<'a, T: Element> Encoder<'a, T> {
                 copy_present(mask.bits, &self.row, originals);
             }
             if let Some(padding) = &self.source.padding {
-                padding.for_each_in_row(location.start, location.step, points, |k, tolerance| {
+                padding.for_each_in_row(location.start, location.step, points, |k, value| {
                     self.padding.push(PaddingPoint {
                         at: mask.start + k,
-                        original: originals[k],
-                        tolerance,
+                        value,
                     });
                 });
             }
@@ -265,6 +264,13 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         } else {
             self.row.resize(row.points, T::default());
             gather(&self.source.values, row.location, &mut self.row);
+            if let Some(padding) = &self.source.padding {
+                let (RowLocation { start, step }, values) = (row.location, &mut self.row);
+                let shift = row.level.shift;
+                padding.for_each_in_row(start, step, row.points, |k, _| {
+                    values[k] = sum(row.predictions[k], 0, shift);
+                });
+            }
             self.tokens.resize(row.points + LANES, 0);
             for k in (0..row.points).filter(|k| row.present[k / 64] >> (k % 64) & 1 == 1) {
                 let (x, prediction) = (self.row[k], row.predictions[k]);
@@ -350,7 +356,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
             while let Some((point, rest)) = left.split_first().filter(|(point, _)| point.at < end) {
                 left = rest;
                 let k = point.at - first;
-                let steps = point.steps(predictions[k], level.step);
+                let steps = point.value.steps(predictions[k], level.step);
                 values[k] = predictions[k].plus(T::from_f64(steps).times(step));
                 folded[k] = token::fold(steps as i64) as u32;
                 any |= folded[k];

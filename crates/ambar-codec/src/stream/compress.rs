@@ -184,7 +184,7 @@ impl<'a, T: Element> CodedValues<'a, T> {
     ) -> Result<EncoderParams> {
         let params = tune(&self.values, layout, self.bound, is_rms(bound))?;
         // Where mapped values are not quantized, the values are rounded instead.
-        Ok(params.with_lossless_coding(params.is_lossless() && self.coding.is_none()))
+        Ok(params.with_lossless_trial(params.tries_lossless() && self.coding.is_none()))
     }
 
     /// Rounds each value; the rounded values are lossless.
@@ -354,7 +354,8 @@ impl<T: Element> StreamEncoder<'_, T> {
             let pairs = self.values.iter().zip(&self.workspace.decoded);
             for (at, (original, decoded)) in pairs.enumerate() {
                 let is_same = original.to_word() == decoded.to_word();
-                if !is_same && !is_within(*original, *decoded, relative, floor) {
+                let is_kept = is_same || is_within(*original, *decoded, relative, floor);
+                if !is_kept && !self.layout.is_padding(at) {
                     exceptions.push(at);
                 }
             }
@@ -376,7 +377,7 @@ impl<T: Element> StreamEncoder<'_, T> {
     fn rms(&mut self, root: f64) -> Result<()> {
         // A margin for the rounding errors of the sum.
         let root = root * (1.0 - 1e-9);
-        if self.params.is_bit_packed() && matches!(self.layout, Layout::Array(_)) {
+        if self.params.is_bit_packed() && self.layout.as_array().is_some() {
             return self.bit_packed_rms(root);
         }
         let prelude = Prelude {

@@ -6,7 +6,7 @@ use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks;
 use crate::domain::holes;
 use crate::domain::mask;
-use crate::domain::regions::{self, Layout, RegionBuffer};
+use crate::domain::regions::{self, Layout, RegionBuffer, SeparateShape};
 use crate::domain::tree::{RegionCache, TreeCells};
 use crate::element::Element;
 use crate::entropy::bitio::write_number;
@@ -28,8 +28,8 @@ use crate::wavelet::{self, Synthesis, Transform};
 use crc_fast::crc32_iscsi as crc32c;
 use std::borrow::Cow;
 
-/// Interpolation levels of the largest region.
-pub(crate) const LEVELS: usize = 64;
+/// The number of interpolation levels that the largest region may have.
+pub(crate) const MAX_LEVELS: usize = 64;
 
 /// Buffers of the encoder and the decoder. Reuse a workspace for all chunks of an array, to allocate memory once.
 #[derive(Default)]
@@ -56,7 +56,7 @@ pub(crate) fn encode_coded_values<T: Element>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if params.is_bit_packed()
-        && let Layout::Array(shape) = layout
+        && let Some((shape, _)) = layout.as_array()
     {
         layout.check(values.len())?;
         write_bit_packed_header::<T>(shape, values.len(), bound, prelude, out);
@@ -108,13 +108,13 @@ fn encode_entropy_coded<T: Element>(
     prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
-    let mut separated = Vec::new();
-    let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separated);
+    let mut separate = SeparateShape::default();
+    let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separate);
     let (bound, params) = supported::<T>(bound, layout, params);
     let buffers = &mut workspace.buffers;
     let input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
     make_symbols(&input, bound, params, workspace);
-    let is_fine = params.is_lossless() || has_many_literals(&workspace.symbols, values.len());
+    let is_fine = params.tries_lossless() || has_many_literals(&workspace.symbols, values.len());
     if bound > 0.0 && is_fine {
         let bounded = std::mem::take(&mut workspace.symbols);
         let lossless = encode_entropy_coded(values, layout, 0.0, params, prelude, workspace)?;
@@ -129,8 +129,8 @@ fn encode_entropy_coded<T: Element>(
     Ok(stream)
 }
 
-/// Whether more than 1/64 of `count` values are literals. Lossless coding may then take less: the bound may be finer than the type
-/// resolves at the magnitude of the values.
+/// Whether more than 1/64 of `count` values, and 16 more, are literals. Lossless coding may then take less: the bound may be finer
+/// than the type resolves at the magnitude of the values.
 pub(crate) fn has_many_literals(symbols: &Symbols, count: usize) -> bool {
     symbols.literals > count / 64 + 16
 }
@@ -142,7 +142,7 @@ pub(crate) fn supported<T: Element>(
     params: EncoderParams,
 ) -> (f64, EncoderParams) {
     // A step that underflows to 0, or whose inverse overflows, requires lossless coding.
-    let steps = params.levels::<T>(bound, 0, LEVELS);
+    let steps = params.levels::<T>(bound, 0, MAX_LEVELS);
     let bound = if steps.iter().any(|level| 1.0 / level.step > f64::MAX) {
         0.0
     } else {
@@ -202,7 +202,7 @@ pub(crate) fn make_symbols<T: Element>(
     params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) {
-    let levels = params.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, LEVELS);
+    let levels = params.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, MAX_LEVELS);
     let traversal_params = TraversalParams {
         levels: &levels,
         context_weights: &ContextWeights::DEFAULT,
@@ -311,7 +311,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         let (mut all, mut predicts_holes) = (Vec::new(), false);
         let fill = frequent_fill(values);
         let arrangement = match layout {
-            Layout::Array(shape) => {
+            Layout::Array(shape) | Layout::PaddedArray { shape, .. } => {
                 let (inner, _) = regions::array_regions(shape)?;
                 let size = regions::volume(inner).unwrap_or(0);
                 write_number(shape.len() as u64, &mut header);
@@ -320,6 +320,9 @@ impl<'a, T: Element> EncoderInput<'a, T> {
                     .for_each(|n| write_number(*n as u64, &mut header));
                 let parts = values.chunks_exact(size.max(1));
                 all.extend(parts.map(|part| RegionBuffer::dense(inner, part)));
+                if let Layout::PaddedArray { held, .. } = layout {
+                    regions::mark_padding(held, &mut all)?;
+                }
                 Arrangement::Array
             }
             Layout::Blocks { side, origins } => {
@@ -413,6 +416,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         }
         let transform = Transform::new(shape, levels);
         let originals = self.regions.iter_mut().map(|region| {
+            region.padding = None;
             let mut coefficients = buffers.pop().unwrap_or_default();
             transform.coefficients(&region.values, &mut coefficients);
             std::mem::replace(&mut region.values, Cow::Owned(coefficients))

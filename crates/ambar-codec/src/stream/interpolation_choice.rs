@@ -6,12 +6,12 @@ use crate::element::Element;
 use crate::entropy::tables::log2;
 use crate::predict::interpolation::{DIMENSION_PAIRS, Interpolation, PhaseWeights, coded_pairs};
 use crate::quantize::float_order::difference;
-use crate::stream::params::LEVELS;
+use crate::stream::params::MAX_INTERPOLATIONS;
 use crate::stream::weight_fit::{self, Extra, Fit, FitPoint};
 use std::ops::Range;
 
 /// The interpolations of the finest levels.
-pub(crate) type Interpolations = [Interpolation; LEVELS];
+pub(crate) type Interpolations = [Interpolation; MAX_INTERPOLATIONS];
 
 /// Levels for which an interpolation is chosen; coarser ones have too few points.
 const CHOSEN_LEVELS: usize = 2;

@@ -1,6 +1,6 @@
 //! Encoding within a bound of the root mean squared error: the search for the widest bins.
 
-use crate::domain::regions::Layout;
+use crate::domain::regions::{Layout, SeparateShape};
 use crate::element::Element;
 use crate::entropy::tables::log2;
 use crate::error::Result;
@@ -146,8 +146,8 @@ pub(crate) fn encode<T: Element>(
     workspace: &mut Workspace<T>,
 ) -> Result<Option<Vec<u8>>> {
     let uniform = (root * 3f64.sqrt()).min(f64::MAX);
-    let mut separated = Vec::new();
-    let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separated);
+    let mut separate = SeparateShape::default();
+    let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separate);
     let (bound, params) = supported::<T>(uniform, layout, params);
     if bound == 0.0 {
         return Ok(None);

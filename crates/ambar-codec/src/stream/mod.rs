@@ -10,6 +10,8 @@ pub(crate) mod header;
 mod interpolation_choice;
 pub(crate) mod mean_error;
 pub mod packet;
+#[cfg(test)]
+mod padding_properties;
 pub(crate) mod params;
 pub(crate) mod prelude;
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::wavelet::axis::WaveletLevels;
 pub(crate) const LEVEL_SCALINGS: [(f64, f64); 5] =
     [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0), (2.0, 8.0)];
 /// At most this many of the finest levels have an interpolation of their own.
-pub(crate) const LEVELS: usize = 3;
+pub(crate) const MAX_INTERPOLATIONS: usize = 3;
 
 /// The choices of an encoder: contexts, interpolation or wavelets, bounds of coarse levels, mode, number of packets.
 ///
@@ -28,7 +28,7 @@ pub struct EncoderParams {
     /// An index of `LEVEL_SCALINGS`.
     level_scaling: u8,
     /// The interpolation of the finest levels; that of all others is the default.
-    interpolations: [Interpolation; LEVELS],
+    interpolations: [Interpolation; MAX_INTERPOLATIONS],
     /// The source of contexts.
     contexts: Contexts,
     /// Whether arrays become bit-packed streams.
@@ -46,7 +46,7 @@ pub struct EncoderParams {
     /// The first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
     first_ratio: Option<f32>,
     /// Whether streams are lossless where that is smaller, although the bound allows errors.
-    is_lossless: bool,
+    tries_lossless: bool,
     /// How many slow dimensions of a region of an array are separate, 0 to 2.
     separate_dimensions: u8,
     /// How many of the last dimensions of an array come first in the order of coding, not counting short ones.
@@ -126,7 +126,10 @@ impl EncoderParams {
     }
 
     /// Replaces the interpolation of the finest levels.
-    pub(crate) fn with_interpolations(self, interpolations: [Interpolation; LEVELS]) -> Self {
+    pub(crate) fn with_interpolations(
+        self,
+        interpolations: [Interpolation; MAX_INTERPOLATIONS],
+    ) -> Self {
         Self {
             interpolations,
             ..self
@@ -210,16 +213,16 @@ impl EncoderParams {
     }
 
     /// Replaces whether streams are lossless where that is smaller, although the bound allows errors.
-    pub(crate) fn with_lossless_coding(self, is_lossless: bool) -> Self {
+    pub(crate) fn with_lossless_trial(self, tries_lossless: bool) -> Self {
         Self {
-            is_lossless,
+            tries_lossless,
             ..self
         }
     }
 
     /// Whether streams are lossless where that is smaller, although the bound allows errors.
-    pub(crate) fn is_lossless(self) -> bool {
-        self.is_lossless
+    pub(crate) fn tries_lossless(self) -> bool {
+        self.tries_lossless
     }
 
     /// Replaces how many slow dimensions of a region of an array are separate, 0 to 2: each index of them is a region of its own.
@@ -269,8 +272,8 @@ impl EncoderParams {
 
     /// Splits streams into 1 to 4 level packets. The first `k` of `n` packets give every `2^(n - k)`th value of each
     /// dimension (see [`decode_prefix`](crate::decode_prefix)). By default, the number depends on the size of the
-    /// stream, and packets add less than 0.5 % to it. Streams of cells, of components, and of separate planes or rows have one
-    /// packet.
+    /// stream, and packets add less than 0.5 % to it. Streams of cells, of components, of separate planes or rows, of wavelet
+    /// coefficients, and with values that break a relative bound after coding have one packet.
     #[must_use]
     pub fn with_packets(self, count: usize) -> Self {
         Self {

@@ -80,34 +80,34 @@ fn tune_with<T: Element>(
     bound: f64,
     params: EncoderParams,
 ) -> Result<EncoderParams> {
-    let choice = Choice {
+    let settings = Settings {
         bound,
         params,
         fits_weights: true,
         max_bits: f64::INFINITY,
     };
-    let (mut chosen, bits) = tune_interpolation(values, layout, choice)?;
+    let (mut chosen, bits) = tune_interpolation(values, layout, settings)?;
     if bits > MIN_LOSSLESS_BITS * values.len() as f64 && bound > 0.0 && !params.uses_rdo() {
-        let choice = Choice {
+        let settings = Settings {
             bound: 0.0,
             max_bits: MAX_LOSSLESS_EXCESS * bits,
-            ..choice
+            ..settings
         };
-        let (lossless, lossless_bits) = tune_interpolation(values, layout, choice)?;
+        let (lossless, lossless_bits) = tune_interpolation(values, layout, settings)?;
         if lossless_bits < bits {
-            chosen = lossless.with_lossless_coding(true);
+            chosen = lossless.with_lossless_trial(true);
         }
     }
-    if let (true, Layout::Array(shape)) = (params.uses_rdo(), layout) {
+    if let (true, Some((shape, _))) = (params.uses_rdo(), layout.as_array()) {
         chosen = with_smaller_transform(values, shape, bound, chosen)?;
     }
     // The parameters do not depend on the kind of bound.
     Ok(chosen.with_rdo(false))
 }
 
-/// A choice of level scaling and interpolation.
+/// What a choice of level scaling and interpolation is for.
 #[derive(Clone, Copy)]
-struct Choice {
+struct Settings {
     /// The absolute bound, 0 for lossless.
     bound: f64,
     /// All other parameters.
@@ -122,17 +122,16 @@ struct Choice {
 fn tune_interpolation<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
-    choice: Choice,
+    settings: Settings,
 ) -> Result<(EncoderParams, f64)> {
-    let Choice { bound, params, .. } = choice;
+    let bound = settings.bound;
     // The whole layout is checked, because a sample may be valid where the whole is not.
     layout.check(values.len())?;
     let count = values.len();
-    let tune_by = |sample: Arranged<'_, T>, source: Arranged<'_, T>, params| {
-        tune_by_sample(sample, source, count, Choice { params, ..choice })
-    };
     match layout {
-        Layout::Array(shape) => tune_array(values, shape, choice),
+        Layout::Array(shape) | Layout::PaddedArray { shape, .. } => {
+            tune_array(values, shape, settings)
+        }
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
             let cells = volume(*side).unwrap_or(1);
@@ -141,8 +140,11 @@ fn tune_interpolation<T: Element>(
                 side: *side,
                 origins: &origins[first..end],
             };
-            let part = &values[first * cells..end * cells];
-            tune_by((part, &sample), (values, layout), params)
+            let sample = Arranged {
+                values: &values[first * cells..end * cells],
+                layout: &sample,
+            };
+            tune_by_sample(sample, Some(Arranged { values, layout }), count, settings)
         }
         Layout::Cells {
             dimensions,
@@ -155,9 +157,12 @@ fn tune_interpolation<T: Element>(
                 levels: &levels[first..end],
                 origins: &origins[first..end],
             };
-            let sample = (&values[first..end], &sample);
+            let sample = Arranged {
+                values: &values[first..end],
+                layout: &sample,
+            };
             // Regions of all cells would take more time than the trials.
-            tune_by(sample, sample, params)
+            tune_by_sample(sample, None, count, settings)
         }
     }
 }
@@ -167,26 +172,27 @@ fn tune_interpolation<T: Element>(
 fn tune_array<T: Element>(
     values: &[T],
     shape: &[usize],
-    choice: Choice,
+    settings: Settings,
 ) -> Result<(EncoderParams, f64)> {
     let mut part = Vec::new();
-    let tile = costliest_tile(values, shape, choice.bound, MAX_SAMPLE, &mut part);
+    let tile = costliest_tile(values, shape, settings.bound, MAX_SAMPLE, &mut part);
     let tune_arranged = |moved: usize, separate: usize| {
         let (part, tile) = with_moved_dimensions(&part, &tile, moved);
         let tile = separate_dimensions(&tile, separate);
-        let sample = (&part[..], &Layout::Array(&tile));
-        let whole = separate_dimensions(shape, separate);
-        let source = match moved {
-            0 => (values, &Layout::Array(&whole)),
-            // To move the dimensions of all values would take more time than the trials.
-            _ => sample,
+        let sample = Arranged {
+            values: &part[..],
+            layout: &Layout::Array(&tile),
         };
-        let params = choice.params;
+        let whole = separate_dimensions(shape, separate);
+        let layout = &Layout::Array(&whole);
+        // To move the dimensions of all values would take more time than the trials.
+        let all = (moved == 0).then_some(Arranged { values, layout });
+        let params = settings.params;
         let params = params.with_moved_dimensions(moved as u8);
         let params = params.with_separate_dimensions(separate as u8);
-        tune_by_sample(sample, source, values.len(), Choice { params, ..choice })
+        tune_by_sample(sample, all, values.len(), Settings { params, ..settings })
     };
-    let costs = difference_costs(&part, &tile, choice.bound);
+    let costs = difference_costs(&part, &tile, settings.bound);
     let rank = costs.len();
     let mut best = tune_arranged(0, 0)?;
     for moved in 0..=rank / 2 {
@@ -218,20 +224,23 @@ fn tune_array<T: Element>(
 }
 
 /// Values with their layout.
-type Arranged<'a, T> = (&'a [T], &'a Layout<'a>);
+#[derive(Clone, Copy)]
+struct Arranged<'a, T> {
+    values: &'a [T],
+    layout: &'a Layout<'a>,
+}
 
 /// Chooses level scaling and interpolation by trials on a sample; `count` is the number of all values. Interpolations are
-/// proposed from points of `source`. Also returns the estimated bits of all values.
+/// proposed from points of `all`, or of the sample. Also returns the estimated bits of all values.
 fn tune_by_sample<T: Element>(
     sample: Arranged<'_, T>,
-    source: Arranged<'_, T>,
+    all: Option<Arranged<'_, T>>,
     count: usize,
-    choice: Choice,
+    settings: Settings,
 ) -> Result<(EncoderParams, f64)> {
-    let bound = choice.bound;
-    let (_, params) = supported::<T>(bound, sample.1, choice.params);
+    let (bound, params) = supported::<T>(settings.bound, sample.layout, settings.params);
     let (contexts, buffers) = (params.contexts(), &mut Vec::new());
-    let input = EncoderInput::new(sample.0, sample.1, bound, contexts, buffers)?;
+    let input = EncoderInput::new(sample.values, sample.layout, bound, contexts, buffers)?;
     let scale = count as f64 / input.count.max(1) as f64;
     let mut trials = Trials {
         sample: &input,
@@ -240,17 +249,20 @@ fn tune_by_sample<T: Element>(
         workspace: Workspace::default(),
     };
     let mask_bits = scale * input.mask_bits();
-    if choice.max_bits.is_finite() {
+    if settings.max_bits.is_finite() {
         let bits = trials.candidate(params).cost.total() + mask_bits;
-        if bits > choice.max_bits {
+        if bits > settings.max_bits {
             return Ok((params, bits));
         }
     }
-    let proposals = if sample.0.len() == source.0.len() {
-        interpolation_choice::propose(&input.regions, count, bound, choice.fits_weights)
-    } else {
-        let source = EncoderInput::new(source.0, source.1, bound, contexts, buffers)?;
-        interpolation_choice::propose(&source.regions, count, bound, choice.fits_weights)
+    let propose = |input: &EncoderInput<'_, T>| {
+        interpolation_choice::propose(&input.regions, count, bound, settings.fits_weights)
+    };
+    let proposals = match all.filter(|all| all.values.len() > input.count) {
+        Some(all) => propose(&EncoderInput::new(
+            all.values, all.layout, bound, contexts, buffers,
+        )?),
+        None => propose(&input),
     };
     let chosen = trials.choose(params, &proposals);
     Ok((chosen.params, chosen.cost.total() + mask_bits))
@@ -355,16 +367,16 @@ pub(crate) fn tune_fast<T: Element>(
 ) -> Result<EncoderParams> {
     layout.check(values.len())?;
     let tuned = |values, layout: &Layout<'_>| -> Result<EncoderParams> {
-        let choice = Choice {
+        let settings = Settings {
             bound,
             params: balanced(layout, bound, is_rms),
             fits_weights: false,
             max_bits: f64::INFINITY,
         };
-        let (chosen, _) = tune_interpolation(values, layout, choice)?;
+        let (chosen, _) = tune_interpolation(values, layout, settings)?;
         Ok(chosen.with_rdo(false).with_level_contexts())
     };
-    let Layout::Array(shape) = layout else {
+    let Some((shape, _)) = layout.as_array() else {
         return tuned(values, layout);
     };
     if bound == 0.0 {
@@ -376,7 +388,7 @@ pub(crate) fn tune_fast<T: Element>(
     let row = [values.len().min(MAX_ROW_SAMPLE)];
     let (values, shape) = match shape.len() {
         1 => (&values[(values.len() - row[0]) / 2..][..row[0]], &row[..]),
-        _ => (values, *shape),
+        _ => (values, shape),
     };
     let entropy_coded_params = tuned(values, &Layout::Array(shape))?;
     let moved = entropy_coded_params.moved_dimensions();

@@ -31,9 +31,9 @@ const ERROR_VARIANCE: f64 = 0.3 / 12.0;
 /// The same in the estimates of bits that compare fits. With three times as much, plotfiles take 0.8 % more bytes at 1e-3.
 const ESTIMATED_VARIANCE: f64 = 0.64 / 12.0;
 /// Smaller squared residuals, in squared steps, do not take fewer bits.
-const LEAST_SQUARE: f64 = 0.25;
+const MIN_SQUARE: f64 = 0.25;
 /// The same without loss, in squares of the mean residual.
-const LEAST_RELATIVE_SQUARE: f64 = 1e-4;
+const MIN_RELATIVE_SQUARE: f64 = 1e-4;
 /// The diagonal of the matrix is larger by this part, so that terms which depend on each other have a solution.
 const REGULARISATION: f64 = 1e-6;
 /// With less weight left for the interpolation, its sharpness does not matter.
@@ -203,7 +203,7 @@ fn estimate_bits(
     let variance = ESTIMATED_VARIANCE * (along / f64::from(2 * dimensions) + on_diagonals / 4.0);
     let residuals = points.iter().map(|point| point.residual(multiples));
     let mean = residuals.clone().map(f64::abs).sum::<f64>() / points.len() as f64;
-    let least = (LEAST_SQUARE + variance) * step * step + LEAST_RELATIVE_SQUARE * mean * mean;
+    let least = (MIN_SQUARE + variance) * step * step + MIN_RELATIVE_SQUARE * mean * mean;
     let bits = |residual: f64| 0.5 * log2((residual * residual + least).max(f64::MIN_POSITIVE));
     residuals.map(bits).sum::<f64>() / points.len() as f64
 }
@@ -220,7 +220,7 @@ fn iterate(
     let (mut matrix, mut right) = ([[0.0; UNKNOWNS]; UNKNOWNS], [0.0; UNKNOWNS]);
     let residuals = points.iter().map(|point| point.residual(multiples).abs());
     let mean = residuals.sum::<f64>() / points.len() as f64;
-    let least = LEAST_SQUARE * step * step + LEAST_RELATIVE_SQUARE * mean * mean;
+    let least = MIN_SQUARE * step * step + MIN_RELATIVE_SQUARE * mean * mean;
     let mut total_weight = 0.0;
     for point in points {
         let (terms, residual) = (point.terms(), point.residual(multiples));

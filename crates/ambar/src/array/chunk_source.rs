@@ -13,7 +13,7 @@ use super::row_pieces::RowPieces;
 use super::shard::ExistingEntry;
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::codec::{
-    self, ChunkGeometry, CodecChain, CodecScratch, LeafCells, Profile, Purpose, choose,
+    self, ChunkGeometry, CodecChain, CodecScratch, LeafCells, Padding, Profile, Purpose, choose,
     with_scratch,
 };
 use crate::dtype::DataType;
@@ -284,7 +284,8 @@ impl<'a> ChunkSource<'a> {
         }
         let chunk = self.chunk_at(self.count() / 2);
         let dtype = &self.metadata.dtype;
-        let plan = self.with_chunk(&chunk, None, |raw, geometry, _| {
+        let padding = Padding::of_ambar(profile == Profile::Fast);
+        let plan = self.with_chunk(&chunk, None, padding, |raw, geometry, _| {
             codec::tune(dtype, raw, geometry, bound, profile)
         })?;
         self.plan = Some(plan);
@@ -406,18 +407,18 @@ impl<'a> ChunkSource<'a> {
             let own = bounds.get(chunk.first().copied().unwrap_or(0) as usize)?;
             (*own != general).then(|| chain.with_bound(*own))
         });
+        let used = own.as_ref().unwrap_or(chain);
         match self.values {
-            Values::Fixed(_) => self.with_chunk(chunk, old, |raw, geometry, scratch| {
-                let Some(chain) = &own else {
-                    return chain.encode(&self.metadata.dtype, raw, geometry, scratch);
-                };
-                // The array's settings were chosen for another bound.
-                let geometry = &ChunkGeometry {
-                    plan: None,
-                    ..*geometry
-                };
-                chain.encode(&self.metadata.dtype, raw, geometry, scratch)
-            }),
+            Values::Fixed(_) => {
+                self.with_chunk(chunk, old, used.padding(), |raw, geometry, scratch| {
+                    let mut geometry = *geometry;
+                    if own.is_some() {
+                        // The array's settings were chosen for another bound.
+                        geometry.plan = None;
+                    }
+                    used.encode(&self.metadata.dtype, raw, &geometry, scratch)
+                })
+            }
             Values::Strings(strings) => self.encode_strings(chain, strings, chunk, old),
         }
     }
@@ -449,11 +450,13 @@ impl<'a> ChunkSource<'a> {
         })
     }
 
-    /// Calls `f` with the values of a chunk, which have a fixed size, and their geometry.
+    /// Calls `f` with the values of a chunk, which have a fixed size, and their geometry. Values past the end of the array are
+    /// padding.
     fn with_chunk<R>(
         &self,
         chunk: &[u64],
         old: Option<&[u8]>,
+        padding: Padding,
         f: impl FnOnce(&[u8], &ChunkGeometry<'_>, &mut CodecScratch) -> Result<R>,
     ) -> Result<R> {
         let chunk_shape = &self.grid.chunk_shape;
@@ -471,6 +474,7 @@ impl<'a> ChunkSource<'a> {
         let leaves = self.leaves.as_ref();
         let cells = leaves.map(|leaves| leaves.chunk(chunk[0])).transpose()?;
         let dimensions = leaves.map_or(0, |leaves| leaves.dimensions());
+        let is_grid = origins.is_none() && leaves.is_none();
         let geometry = ChunkGeometry {
             shape: chunk_shape,
             origins,
@@ -480,7 +484,8 @@ impl<'a> ChunkSource<'a> {
                 origins,
             }),
             plan: self.plan,
-            padding: 0,
+            held: None,
+            finite_values: None,
         };
         let bytes = chunk_shape.iter().product::<u64>() as usize * size;
         with_scratch(|scratch| {
@@ -488,25 +493,33 @@ impl<'a> ChunkSource<'a> {
                 return f(raw, &geometry, &mut scratch.codecs);
             }
             let (raw, spans) = (scratch.decoded.bytes(bytes)?, self.spans(chunk));
-            // The value outside of the region, unless old values are there.
-            let mut padding: &[u8] = &[];
-            if self.is_whole(chunk) {
-                // Padding outside of the array repeats a value of the chunk, which compresses best.
-                padding = pieces.value(&spans, &self.region.shape, size);
-                repeat(raw, padding);
-            } else if let Some(old) = old {
-                let chain = &self.metadata.chain;
-                let limits = &self.limits;
-                chain.decode(dtype, chunk_shape, old, raw, limits, &mut scratch.codecs)?;
-            } else {
-                padding = &self.metadata.fill_value;
-                repeat(raw, padding);
+            let is_whole = self.is_whole(chunk);
+            let old = old.filter(|_| !is_whole);
+            let fill = &self.metadata.fill_value;
+            match old {
+                Some(old) => {
+                    let chain = &self.metadata.chain;
+                    let limits = &self.limits;
+                    chain.decode(dtype, chunk_shape, old, raw, limits, &mut scratch.codecs)?;
+                }
+                None => repeat(raw, fill),
             }
             pieces.copy(raw, &spans, chunk_shape, &self.region.shape, size)?;
             let mut geometry = geometry;
-            if codec::is_finite(dtype, padding) {
-                let held: usize = spans.iter().map(|span| span.count).product();
-                geometry.padding = bytes / size - held;
+            let held: Vec<usize> = spans.iter().map(|span| span.count).collect();
+            let others = bytes / size - held.iter().product::<usize>();
+            if old.is_none() && others > 0 {
+                // The others do not count in mean squared errors.
+                let finite = others * codec::count_finite(dtype, fill);
+                geometry.finite_values = Some(codec::count_finite(dtype, raw) - finite);
+            }
+            if is_whole && others > 0 {
+                if is_grid {
+                    padding.fill(raw, size, chunk_shape, &held);
+                    geometry.held = Some(&held);
+                } else {
+                    Padding::Repeated.fill(raw, size, chunk_shape, &held);
+                }
             }
             f(raw, &geometry, &mut scratch.codecs)
         })

@@ -1,6 +1,8 @@
 //! Reads at lower resolution: for a selection of every second, fourth or eighth value, only the first level
 //! packets of each chunk are read and decoded.
 
+use ambar_codec::MAX_PREFIX_LEVEL;
+
 use super::Array;
 use super::read_plan::{Block, ReadPlan, Runs, Span};
 use super::shard::tag;
@@ -10,10 +12,8 @@ use crate::container::EntryRange;
 use crate::error::{ErrorKind, Result};
 use crate::memory::Shared;
 
-/// The coarsest resolution at which streams are decoded: every `2^MOST_LEVEL`th point of each dimension.
-const MOST_LEVEL: u32 = 3;
 /// Minimum bytes fetched of a chunk: they contain the header and the packets of coarse levels.
-const LEAST_FETCHED: u64 = 4096;
+const MIN_FETCHED: u64 = 4096;
 /// Bytes of a chunk that its tag is computed of.
 const TAGGED: u64 = 8;
 
@@ -63,14 +63,14 @@ fn downsampled_dimensions(chunk_shape: &[u64], is_blocks: bool) -> Vec<bool> {
 /// The lowest resolution that contains all indices of a span.
 fn level_of(span: &Span) -> u32 {
     let step = if span.count > 1 { span.step } else { 0 };
-    (span.inside | step | 1 << MOST_LEVEL).trailing_zeros()
+    (span.inside | step | 1 << MAX_PREFIX_LEVEL).trailing_zeros()
 }
 
 impl Array {
     /// The lowest resolution that contains all values of a block: level `k` has every `2^k`th value of the
     /// downsampled dimensions.
     fn block_level(&self, block: &Block, is_blocks: bool) -> u32 {
-        let mut least = MOST_LEVEL;
+        let mut least = MAX_PREFIX_LEVEL;
         let dimensions = downsampled_dimensions(self.chunk_shape(), is_blocks);
         // The closure returns no error.
         let _ = block.try_for_each(|spans| {
@@ -98,7 +98,7 @@ impl Array {
         whole: EntryRange,
     ) -> Vec<EntryRange> {
         let level = plan.block(index).map_or(0, |block| self.most_level(&block));
-        let len = (whole.len >> level).max(LEAST_FETCHED);
+        let len = (whole.len >> level).max(MIN_FETCHED);
         if level == 0 || len.saturating_add(TAGGED) >= whole.len {
             return vec![whole];
         }

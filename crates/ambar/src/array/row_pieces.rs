@@ -86,24 +86,6 @@ impl<'a> RowPieces<'a> {
             .filter(move |rows| rows.start < rows.end && rows.end > first)
     }
 
-    /// The first value of `spans`; empty if they are.
-    pub fn value(&self, spans: &[Span], shape: &[u64], size: usize) -> &'a [u8] {
-        let mut offset = Runs::new(spans, shape, shape, size).first().outside;
-        let mut values = self.single();
-        if values.is_none()
-            && let Some(span) = spans.first()
-        {
-            let row = shape.iter().skip(1).product::<u64>() as usize * size;
-            let piece = self.overlapping(span.outside, span.outside + 1).next();
-            if let Some(rows) = piece {
-                offset -= rows.start * row;
-                values = self.pieces.get(rows.piece).copied();
-            }
-        }
-        let value = values.and_then(|values| values.get(offset..offset + size));
-        value.unwrap_or_default()
-    }
-
     /// Copies `spans` of an array of `shape` into a chunk of `chunk_shape`.
     pub fn copy(
         &self,
@@ -172,10 +154,6 @@ mod tests {
             one.copy(&mut b, &spans, &[8, 3], &[10, 6], 1).unwrap();
             assert_eq!(a, b);
             assert_eq!(a[1], all[first * 6 + 3]);
-            assert_eq!(
-                pieces.value(&spans, &[10, 6], 1),
-                &all[first * 6 + 3..][..1]
-            );
         }
     }
 }

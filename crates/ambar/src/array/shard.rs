@@ -289,13 +289,8 @@ fn encode_index(sharding: &Sharding, records: &[Option<ChunkRecord>]) -> Result<
             None => words.extend([MISSING, MISSING]),
         }
     }
-    let place = ChunkGeometry {
-        shape: &[words.len() as u64],
-        origins: None,
-        cells: None,
-        plan: None,
-        padding: 0,
-    };
+    let shape = [words.len() as u64];
+    let place = ChunkGeometry::array(&shape);
     let raw = bytemuck::cast_slice(&words);
     chain.encode(&DataType::UInt64, raw, &place, &mut CodecScratch::default())
 }

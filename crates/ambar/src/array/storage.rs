@@ -13,7 +13,7 @@ use crate::metadata::Sharding;
 
 /// Maximum number of an array's entries that are looked up one by one if the number of entries in the store
 /// is unknown. For larger arrays, all keys of the store are listed.
-const MOST_PROBES: u64 = 4096;
+const MAX_PROBES: u64 = 4096;
 
 /// Maximum number of missing entries that an error names.
 const NAMED: usize = 3;
@@ -87,7 +87,7 @@ impl Array {
         if declared == 0 {
             return Ok(found);
         }
-        if declared > container.entry_count().unwrap_or(MOST_PROBES) {
+        if declared > container.entry_count().unwrap_or(MAX_PROBES) {
             let all = container.keys()?;
             let named = all.iter().filter_map(|key| {
                 let coordinates = keys.coordinates(&self.0.name, key, &grid)?;

@@ -285,13 +285,7 @@ pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<(Vec<u8>, u32)> {
             .map(sealed);
     }
     let raw = metadata.fill_value.repeat(values);
-    let geometry = crate::codec::ChunkGeometry {
-        shape: &grid.chunk_shape,
-        origins: None,
-        cells: None,
-        plan: None,
-        padding: 0,
-    };
+    let geometry = crate::codec::ChunkGeometry::array(&grid.chunk_shape);
     crate::codec::with_scratch(|scratch| {
         metadata
             .chain

@@ -93,8 +93,10 @@ pub(crate) struct ChunkGeometry<'a> {
     pub cells: Option<LeafCells<'a>>,
     /// Settings chosen for the array; if `None`, they are chosen for the chunk.
     pub plan: Option<EncoderParams>,
-    /// Number of finite padding values, which are not the array's.
-    pub padding: usize,
+    /// The length of the part along each dimension that is the array's; the rest is padding. `None` without padding.
+    pub held: Option<&'a [usize]>,
+    /// The number of finite values that are the array's; `None` if all are, or if it does not matter.
+    pub finite_values: Option<usize>,
 }
 
 /// Leaf cells of a tree, along the Morton curve.
@@ -116,7 +118,8 @@ impl<'a> ChunkGeometry<'a> {
             origins: None,
             cells: None,
             plan: None,
-            padding: 0,
+            held: None,
+            finite_values: None,
         }
     }
 
@@ -137,11 +140,23 @@ impl<'a> ChunkGeometry<'a> {
                 origins: cells.origins,
             });
         }
-        let mut shape: Vec<usize> = lengths.iter().copied().filter(|n| *n != 1).collect();
-        if shape.is_empty() {
-            shape.push(1);
-        }
-        f(&Layout::Array(&shape))
+        // Without the dimensions of length 1.
+        let long = |of: &[usize]| {
+            let pairs = of.iter().zip(&lengths).filter(|(_, n)| **n != 1);
+            let mut long: Vec<usize> = pairs.map(|(length, _)| *length).collect();
+            if long.is_empty() {
+                long.push(1);
+            }
+            long
+        };
+        let (shape, held) = (long(&lengths), self.held.map(long));
+        f(&match &held {
+            Some(held) => Layout::PaddedArray {
+                shape: &shape,
+                held,
+            },
+            None => Layout::Array(&shape),
+        })
     }
 }
 
@@ -152,14 +167,17 @@ pub(crate) struct Workspaces {
     double: Workspace<f64>,
 }
 
-/// Whether a value in native byte order is a finite float32 or float64.
-pub(crate) fn is_finite(dtype: &DataType, value: &[u8]) -> bool {
-    match (dtype, value) {
-        (DataType::Float32, &[a, b, c, d]) => f32::from_ne_bytes([a, b, c, d]).is_finite(),
-        (DataType::Float64, value) => value
-            .try_into()
-            .is_ok_and(|bytes| f64::from_ne_bytes(bytes).is_finite()),
-        _ => false,
+/// The number of finite values; 0 for a type that the codec does not support.
+pub(crate) fn count_finite(dtype: &DataType, raw: &[u8]) -> usize {
+    fn count<T: Element + bytemuck::Pod>(raw: &[u8]) -> usize {
+        with_values(raw, |values: &[T]| {
+            values.iter().filter(|x| x.to_f64().is_finite()).count()
+        })
+    }
+    match dtype {
+        DataType::Float32 => count::<f32>(raw),
+        DataType::Float64 => count::<f64>(raw),
+        _ => 0,
     }
 }
 
@@ -259,11 +277,12 @@ fn encode_values<T: Element + bytemuck::Pod>(
         Vec::new()
     };
     with_values::<T, _>(raw, |values| {
-        let bound = if geometry.padding > 0 && matches!(bound, ErrorBound::Rms(_)) {
-            let finite = values.iter().filter(|x| x.to_f64().is_finite()).count();
-            bound.with_padding(finite.saturating_sub(geometry.padding), geometry.padding)
-        } else {
-            bound
+        let bound = match geometry.finite_values {
+            Some(counted) => {
+                let finite = values.iter().filter(|x| x.to_f64().is_finite()).count();
+                bound.with_padding(counted, finite.saturating_sub(counted))
+            }
+            None => bound,
         };
         geometry.with_layout(|layout| {
             if config.fast && plan.is_none() {

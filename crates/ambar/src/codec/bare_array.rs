@@ -94,7 +94,7 @@ fn chains_of_array(dtype: &DataType, shape: &[u64], predict: bool) -> Vec<CodecC
         Scope::Corners,
     ];
     if predict {
-        scopes.extend([Scope::Grid, Scope::GridVectors]);
+        scopes.push(Scope::Grid);
     }
     let mut chains: Vec<CodecChain> = Vec::new();
     for Candidate { mut chain, .. } in candidates(Profile::Small, false, &scopes, dtype, shape) {

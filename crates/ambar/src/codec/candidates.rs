@@ -7,13 +7,13 @@ use super::{Profile, ambar, pcodec, simplices};
 use crate::dtype::DataType;
 
 /// Maximum length of a row whose columns are compressed separately: corners of a cell, components.
-const MOST_COLUMNS: u64 = 32;
+const MAX_COLUMNS: u64 = 32;
 
 /// Maximum number of components of a vector or tensor, each of which is a field.
-const MOST_COMPONENTS: u64 = 9;
+const MAX_COMPONENTS: u64 = 9;
 
 /// Shortest dimension along which the codec `ambar` predicts values.
-const LEAST_LENGTH: u64 = 9;
+const MIN_LENGTH: u64 = 9;
 
 /// Values in a chunk of a column that is read as a whole: the number of bytes in a zstd block.
 pub(crate) const PLANE_VALUES: u64 = 128 << 10;
@@ -36,10 +36,8 @@ pub(super) enum Scope {
     FloatRows,
     /// Arrays that are read as a whole, often with few distinct values.
     Whole,
-    /// Fields on grids; readers need ambar for the codec `ambar`.
+    /// Fields on grids, also of vectors and tensors; readers need ambar for the codec `ambar`.
     Grid,
-    /// Vectors and tensors on grids.
-    GridVectors,
     /// Fields on unit blocks.
     Blocks,
     /// Corners of cells, by the codec `ambar.simplices`.
@@ -169,7 +167,6 @@ const TABLE: &[Row] = {
 
         // The codec `ambar` must save a large part, as it does for smooth fields.
         row(Grid, Unchanged, Ambar,                                 [NO,           w(0.2, 0.3),  NO,           w(0.01, 0.0)]),
-        row(GridVectors, Columns, Ambar,                            [NO,           w(0.2, 0.3),  NO,           w(0.01, 0.0)]),
         row(Blocks, Unchanged, Ambar,                               [NO,           NO,           NO,           w(0.01, 0.0)]),
         row(Corners, Unchanged, Simplices,                          [NO,           NO,           NO,           w(0.01, 0.0)]),
 
@@ -252,22 +249,20 @@ impl Scope {
             [_, .., columns] => *columns,
             _ => 1,
         };
-        let is_vector = (2..LEAST_LENGTH).contains(&columns);
         let is_grid = || {
-            let long = chunk_shape.iter().filter(|n| **n >= LEAST_LENGTH);
+            let long = chunk_shape.iter().filter(|n| **n >= MIN_LENGTH);
             ambar::supports(dtype) && long.count() >= 2
         };
         match self {
             Self::Values | Self::Whole | Self::LongChunks => dtype.size().is_some(),
             Self::Strings => dtype.size().is_none(),
             Self::Integers => supports_delta(dtype),
-            Self::IntegerRows => supports_delta(dtype) && (2..=MOST_COLUMNS).contains(&columns),
-            Self::FloatRows => floats && (2..=MOST_COMPONENTS).contains(&columns),
-            Self::Grid => is_grid() && !is_vector,
-            Self::GridVectors => is_grid() && is_vector,
+            Self::IntegerRows => supports_delta(dtype) && (2..=MAX_COLUMNS).contains(&columns),
+            Self::FloatRows => floats && (2..=MAX_COMPONENTS).contains(&columns),
+            Self::Grid => is_grid(),
             Self::Blocks => true,
             Self::Corners => simplices::width(dtype, chunk_shape).is_some(),
-            Self::LongRows => dtype.size().is_some() && (2..=MOST_COLUMNS).contains(&columns),
+            Self::LongRows => dtype.size().is_some() && (2..=MAX_COLUMNS).contains(&columns),
         }
     }
 }
@@ -285,7 +280,8 @@ impl Order {
 }
 
 impl Codec {
-    /// The chain; `None` if the codec does not support the type.
+    /// The chain; `None` if the codec does not support the type. Rows with the codecs `ambar` and `ambar.simplices` are in scopes
+    /// of types that these support.
     fn chain(self, dtype: &DataType) -> Option<CodecChain> {
         let bytes = match dtype {
             DataType::String => ValueCodec::VlenUtf8,

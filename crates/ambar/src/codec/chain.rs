@@ -6,6 +6,7 @@ use zstd::zstd_safe;
 
 use super::ambar::ChunkGeometry;
 use super::array_to_array::{self, ArrayCodec};
+use super::padding::Padding;
 use super::scratch::CodecScratch;
 use super::{Profile, ambar, blosc, checksum, pcodec, simplices, vlen};
 use crate::buffers;
@@ -132,6 +133,14 @@ impl CodecChain {
         match &self.values {
             ValueCodec::Ambar(config) if config.fast => Profile::Fast,
             _ => Profile::Balanced,
+        }
+    }
+
+    /// The padding of chunks at the end of an array.
+    pub(crate) fn padding(&self) -> Padding {
+        match &self.values {
+            ValueCodec::Ambar(config) => Padding::of_ambar(config.fast),
+            _ => Padding::Repeated,
         }
     }
 
@@ -359,7 +368,7 @@ impl CodecChain {
         let steps = array_to_array::Steps::new(&self.arrays, geometry.shape, dtype, raw.len())?;
         let mut values = std::mem::take(&mut scratch.values);
         let geometry = ChunkGeometry {
-            padding: geometry.padding,
+            finite_values: geometry.finite_values,
             ..ChunkGeometry::array(&steps.shape)
         };
         let encoded = steps

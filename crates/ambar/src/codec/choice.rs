@@ -19,7 +19,7 @@ const SAMPLES: usize = 3;
 const SAMPLED_BYTES: u64 = 768 << 10;
 
 /// Maximum number of sampled chunks of such arrays.
-const MOST_SAMPLES: usize = 12;
+const MAX_SAMPLES: usize = 12;
 
 /// Candidates whose cost on the middle sample exceeds this multiple of the lowest cost are dropped.
 const MAX_COST_RATIO: f64 = 1.2;
@@ -92,7 +92,7 @@ pub(crate) fn choose(
     let most = match dtype.size() {
         Some(size) if purpose.whole => {
             let chunk = (chunk_shape.iter().product::<u64>() * size as u64).max(1);
-            ((SAMPLED_BYTES / chunk) as usize).clamp(SAMPLES, MOST_SAMPLES)
+            ((SAMPLED_BYTES / chunk) as usize).clamp(SAMPLES, MAX_SAMPLES)
         }
         _ => SAMPLES,
     };
@@ -124,7 +124,7 @@ impl Purpose {
             scopes.push(Scope::Whole);
         }
         if self.predict && !self.streamed {
-            scopes.extend([Scope::Grid, Scope::GridVectors]);
+            scopes.push(Scope::Grid);
         }
         scopes
     }

@@ -13,6 +13,7 @@ mod chain;
 mod chain_metadata;
 mod checksum;
 mod choice;
+mod padding;
 mod pcodec;
 mod scratch;
 mod simplices;
@@ -29,12 +30,13 @@ pub use bare_array::{BareArray, decode_bare_array, encode_bare_array, encode_bar
 pub use bound_format::format_bound;
 pub use chain::CodecChain;
 
-pub(crate) use ambar::{ChunkGeometry, LeafCells, is_finite, tune};
+pub(crate) use ambar::{ChunkGeometry, LeafCells, count_finite, tune};
 pub(crate) use candidates::{LONG_CHUNK_BYTES, PLANE_VALUES, default_chain};
 pub(crate) use checksum::check_crc32c;
 pub(crate) use choice::{
     ChunkSamples, CodecChoice, Purpose, choose, choose_corners, choose_long, samples,
 };
+pub(crate) use padding::Padding;
 pub(crate) use scratch::{AlignedBuffer, CodecScratch, Scratch, with_scratch};
 
 /// The trade-off between size and speed of an array's codecs. Without an error bound all are lossless.

@@ -323,7 +323,7 @@ fn shapes_decide_which_rows_of_the_table_are_tried() {
             candidates(profile, false, scopes, &dtype, shape).len()
         };
         let rows = [Scope::Integers, Scope::IntegerRows, Scope::FloatRows];
-        let grid = [Scope::Grid, Scope::GridVectors];
+        let grid = [Scope::Grid];
         for shape in [&[][..], &[1000], &[1000, 1], &[16, 16, 16], &[100, 33]] {
             assert_eq!(count(&rows, DataType::Float64, shape), 0);
             assert_eq!(count(&rows, DataType::Bool, shape), 0);

@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 
 /// Maximum number of edges.
-const MOST_EDGES: usize = 1 << 31;
+const MAX_EDGES: usize = 1 << 31;
 
 /// Maximum number of steps of a table.
-const MOST_STEPS: usize = 1 << 16;
+const MAX_STEPS: usize = 1 << 16;
 
 /// Steps of a table for each bin: most of them contain at most one edge.
 const STEPS_PER_BIN: usize = 4;
@@ -81,13 +81,13 @@ impl Bins {
                 "invalid edges of bins: {edges:?}; expected at least two increasing numbers"
             )));
         };
-        if edges.len() > MOST_EDGES {
+        if edges.len() > MAX_EDGES {
             return Err(Error::limit(format!(
-                "{} edges of bins are more than {MOST_EDGES}; choose fewer",
+                "{} edges of bins are more than {MAX_EDGES}; choose fewer",
                 edges.len()
             )));
         }
-        let count = (edges.len() * STEPS_PER_BIN).min(MOST_STEPS);
+        let count = (edges.len() * STEPS_PER_BIN).min(MAX_STEPS);
         let scale = if is_log && low > 0.0 {
             let used = u64::BITS - (high.to_bits() - low.to_bits()).leading_zeros();
             Scale::Logarithmic {

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::metadata::{Attributes, Hierarchy, MetadataCache};
 
 /// Largest number of stored bytes that are read ahead.
-const MOST_AHEAD: u64 = 64 << 20;
+const MAX_AHEAD: u64 = 64 << 20;
 
 /// A group: its path and attributes.
 #[derive(Clone, Debug)]
@@ -211,7 +211,7 @@ impl Store {
         let bytes = parts
             .iter()
             .fold(0, |sum: u64, part| sum.saturating_add(part.len));
-        if bytes > MOST_AHEAD {
+        if bytes > MAX_AHEAD {
             return Ok(ReadAhead::default());
         }
         self.container()

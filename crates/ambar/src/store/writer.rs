@@ -19,7 +19,7 @@ use crate::metadata::{
 };
 
 /// Most bytes of documents that the root's document contains, too. Opening parses them, and each commit writes them.
-const MOST_CONSOLIDATED: usize = 4 << 20;
+const MAX_CONSOLIDATED: usize = 4 << 20;
 
 /// A store open for writing. Changes become visible with [`StoreWriter::commit`].
 pub struct StoreWriter {
@@ -429,7 +429,7 @@ impl StoreWriter {
         }
         let alone = root_document_alone(&self.root, &self.tags)?;
         let bytes: usize = self.nodes.values().map(|node| node.document.len()).sum();
-        if bytes > MOST_CONSOLIDATED {
+        if bytes > MAX_CONSOLIDATED {
             self.container
                 .put_root(alone.as_bytes(), alone.as_bytes())?;
             return self.container.commit();

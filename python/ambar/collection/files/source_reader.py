@@ -256,9 +256,9 @@ def _advice(path: Path) -> str:
     )
 
 
-_MOST_NESTED = 200
+_MAX_NESTED = 200
 """Maximum number of groups that contain each other; libnetcdf uses the stack for each."""
-_MOST_GROUPS = 20_000
+_MAX_GROUPS = 20_000
 """Maximum number of groups of a file; a group with several links counts once for each."""
 
 
@@ -272,19 +272,19 @@ def _refuse_cycles(path: Path) -> None:
         return
     import h5py
 
-    left = _MOST_GROUPS
+    left = _MAX_GROUPS
 
     def visit(group: Any, name: str, above: set[int]) -> None:
         nonlocal left
         left -= 1
         if left < 0:
             raise _core.UnsupportedError(
-                f"expected at most {_MOST_GROUPS:,} groups, found more, as groups have several "
+                f"expected at most {_MAX_GROUPS:,} groups, found more, as groups have several "
                 "links to each other; remove links, for example with h5py"
             )
-        if len(above) > _MOST_NESTED:
+        if len(above) > _MAX_NESTED:
             raise _core.UnsupportedError(
-                f"expected at most {_MOST_NESTED} nested groups, found more in {name!r:.80}; move "
+                f"expected at most {_MAX_NESTED} nested groups, found more in {name!r:.80}; move "
                 "groups nearer to the root, for example with h5py"
             )
         for link in group:

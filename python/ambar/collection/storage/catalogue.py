@@ -22,15 +22,15 @@ GROUP = "datasets"
 NAMES = f"{GROUP}/name"
 PLACES = f"{GROUP}/place"
 
-MOST_NAMES = 64
+MAX_NAMES = 64
 """Maximum number of names for each stored byte: this bounds the memory of hostile shapes."""
-MOST_TAIL = 1024
+MAX_TAIL = 1024
 """Maximum number of names in a tail; the index has all others."""
 
 _NAME_CHUNK, _PLACE_CHUNK = 1024, 8192
 _CHUNKS = 64
 """Chunks of a shard."""
-_MOST_COMPARED = 10_000
+_MAX_COMPARED = 10_000
 
 
 class Catalogue:
@@ -81,7 +81,7 @@ class Catalogue:
             names.ndim != 1
             or names.type_name != "string"
             or (places.shape, places.type_name) != ((*names.shape, 2), "uint32")
-            or len(names) > MOST_NAMES * names.stored_bytes
+            or len(names) > MAX_NAMES * names.stored_bytes
         ):
             raise _core.CorruptError(
                 f"{store.location}: expected unique names and as many places, found "
@@ -172,7 +172,7 @@ class Catalogue:
     def names_at(self, positions: np.ndarray) -> list[str]:
         """Return the names at some positions."""
         self._read_tail()
-        if self._all_names is None and len(positions) < MOST_TAIL:
+        if self._all_names is None and len(positions) < MAX_TAIL:
             return [self._name(position) for position in positions.tolist()]
         names = self.names
         return [names[position] for position in positions.tolist()]
@@ -197,7 +197,7 @@ class Catalogue:
 
     def places_at(self, positions: np.ndarray) -> np.ndarray:
         """Return the family and the row of some datasets: uint32 (positions, 2)."""
-        if len(positions) >= MOST_TAIL:
+        if len(positions) >= MAX_TAIL:
             selected: np.ndarray = self.places[positions]
             return selected
         found = [self.place(position) for position in positions.tolist()]
@@ -249,10 +249,10 @@ class Catalogue:
         if at is None:
             compared = self._names
             if self._base:
-                compared = self._array(NAMES)[:_MOST_COMPARED].tolist()
+                compared = self._array(NAMES)[:_MAX_COMPARED].tolist()
             raise _core.NotFoundError(
                 f"{self._location}: no dataset {name!r} among {len(self):,}"
-                f"{_similar(name, compared[:_MOST_COMPARED])}"
+                f"{_similar(name, compared[:_MAX_COMPARED])}"
             )
         return at
 
@@ -337,8 +337,8 @@ class Catalogue:
         self._write_changed(writer, first)
         if first and not len(names):
             return self._index.runs
-        is_short = len(names) <= MOST_TAIL and tails.raw_bytes(names) <= tails.MOST_BYTES
-        if is_short and first > MOST_TAIL:
+        is_short = len(names) <= MAX_TAIL and tails.raw_bytes(names) <= tails.MAX_BYTES
+        if is_short and first > MAX_TAIL:
             tails.write_tail(writer, NAMES, names, "string")
             tails.write_tail(writer, PLACES, places, "uint32")
             self._has_tail = True

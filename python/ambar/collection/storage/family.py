@@ -28,7 +28,7 @@ Schema: TypeAlias = tuple[tuple[str, tuple[str, ...], str, str | None, bool], ..
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 VERSION = 1
-_MOST_RECENT = 1024
+_MAX_RECENT = 1024
 _VARIABLE_LENGTH = ("string", "bytes")
 _DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]{1,9}")
 
@@ -341,7 +341,7 @@ class Families(list[Family]):
         family = self._recent.get(layout)
         if family is None:
             family = self._place(record, can_change)
-            if len(self._recent) >= _MOST_RECENT:
+            if len(self._recent) >= _MAX_RECENT:
                 self._recent.clear()
             self._recent[layout] = family
         return family

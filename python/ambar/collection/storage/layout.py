@@ -12,7 +12,7 @@ Box: TypeAlias = tuple[slice, ...]
 
 PARTS = 4
 """Parts of each dimension: a slice of a quarter of a dimension touches few chunks."""
-MOST_PARTS = 64
+MAX_PARTS = 64
 """Largest number of parts of a dataset."""
 CHUNK = 32 << 10
 """Approximate raw bytes of a chunk: small parts of several datasets share one."""
@@ -59,7 +59,7 @@ def _inner(shape: Sequence[int], itemsize: int) -> list[int]:
     parts = [1] * len(shape)
     lengths = [max(n, 1) for n in shape]
     for axis in sorted(range(len(shape)), key=lambda axis: -lengths[axis]):
-        if lengths[axis] >= 2 * PARTS and math.prod(parts) * PARTS <= MOST_PARTS:
+        if lengths[axis] >= 2 * PARTS and math.prod(parts) * PARTS <= MAX_PARTS:
             parts[axis] = PARTS
     inner = [-(-n // p) for n, p in zip(lengths, parts, strict=True)]
     while math.prod(inner) * itemsize > LARGEST:

@@ -16,7 +16,7 @@ from ambar.store.store import Store
 from ambar.store.writer import Writer
 
 GROUP = "tail"
-MOST_BYTES = 64 << 10
+MAX_BYTES = 64 << 10
 """Raw bytes of all tails of a family, or of the catalogue; more rows are added to the arrays."""
 
 

@@ -25,7 +25,7 @@ from ambar.collection.storage.records import (
     merged_statistics,
 )
 from ambar.collection.storage.tails import GROUP as TAIL
-from ambar.collection.storage.tails import MOST_BYTES, array_of, dtype_of, raw_bytes, write_tail
+from ambar.collection.storage.tails import MAX_BYTES, array_of, dtype_of, raw_bytes, write_tail
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -223,8 +223,8 @@ class FamilyWriter:
     def _write_metadata(self) -> None:
         if not self._is_changed:
             return
-        is_short = not self._added_to_arrays and self._row_bytes <= MOST_BYTES
-        if is_short and self._main_bytes > MOST_BYTES:
+        is_short = not self._added_to_arrays and self._row_bytes <= MAX_BYTES
+        if is_short and self._main_bytes > MAX_BYTES:
             self._write_tails()
         else:
             self._add_to_arrays()

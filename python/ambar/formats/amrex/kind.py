@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar._util.text import plural
+from ambar._util.user_warnings import warn
 from ambar.formats.amrex.run import PlotfileRun, has_plotfiles, run_of
 from ambar.formats.amrex.source import AmrexSource, is_amrex, open_plotfile
 from ambar.kinds.conversion_options import check_options, stored_options
@@ -129,10 +129,9 @@ def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:
     _check_domain(request, run)
     if run.differing:
         (like, expected), (name, found), *_ = run.differing.items()
-        warnings.warn(
+        warn(
             f"{name} has the fields {', '.join(found)}, {like} has {', '.join(expected)}: each "
-            "output of the series has its own fields; choose common ones with fields=[...]",
-            stacklevel=2,
+            "output of the series has its own fields; choose common ones with fields=[...]"
         )
     return run, True
 

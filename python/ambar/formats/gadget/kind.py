@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.cores import usable_cores
 from ambar._util.progress import Progress, part_of_progress, progress_function
+from ambar._util.resources import usable_cores
 from ambar._util.text import suggestion
 from ambar.formats.gadget.columns import names_of_columns, unit_of
 from ambar.formats.gadget.files import (

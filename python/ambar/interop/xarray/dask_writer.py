@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar.store.error_bounds import as_text, check_bounded_dtype, resolved
+from ambar._util.user_warnings import warn
+from ambar.store.error_bounds import as_text, bound_of_limits, check_bounded_dtype, resolved
 from ambar.store.nodes import absolute
 from ambar.store.urls import is_object
 from ambar.store.writer import Writer
@@ -114,7 +114,7 @@ def _client(get: Any) -> Any:
 
 
 def _warn(place: str, why: str) -> None:
-    warnings.warn(f"{place}: the values go through the client: {why}", stacklevel=3)
+    warn(f"{place}: the values go through the client: {why}")
 
 
 @contextmanager
@@ -302,17 +302,21 @@ def _aligned_sizes(sizes: tuple[int, ...], start: int, shard: int, block: int) -
     return tuple(after - before for before, after in itertools.pairwise(cuts))
 
 
-def bound_of(path: str, bound: float | str | None, data: Any) -> float | str | None:
-    """Return the error bound of a dask array; computes its value range if the bound needs it."""
+def bound_of(
+    path: str, bound: float | str | None, data: Any, value_range: Sequence[float] | None
+) -> float | str | None:
+    """Return the error bound of a dask array.
+
+    Computes the value range of the array if the bound needs it, and it is not given.
+    """
     if bound is None:
         return None
     check_bounded_dtype(path, str(data.dtype.newbyteorder("=")), as_text(bound))
-    if not _core.bound_needs_range(as_text(bound)):
-        return resolved(bound)
+    if value_range is not None or not _core.bound_needs_range(as_text(bound)):
+        return resolved(bound, value_range)
     import dask.array as da
     from dask.base import compute
 
     finite = da.where(da.isfinite(data), data, np.nan)
-    low, high = (float(end) for end in compute(da.nanmin(finite), da.nanmax(finite)))
-    # Without a finite value, the array is lossless.
-    return resolved(bound, (low, high)) if low <= high else 0.0
+    ends = compute(da.nanmin(finite), da.nanmax(finite))
+    return bound_of_limits(path, bound, [float(end) for end in ends], can_grow=data.ndim > 0)

@@ -16,6 +16,7 @@ import xarray as xr
 from xarray import conventions
 
 from ambar._util.arguments import WriteMode
+from ambar._util.user_warnings import warn
 from ambar.interop.xarray.dask_writer import PendingArray, aligned, bound_of, compute_and_write
 from ambar.interop.xarray.encoding import ArrayEncoding
 from ambar.interop.xarray.group_reader import GroupStore
@@ -193,6 +194,7 @@ class Session:
                 chunks=encoding.chunks,
                 shards=encoding.shards,
                 error_bound=encoding.error_bound,
+                value_range=encoding.value_range,
                 **common,
             )
             return
@@ -211,7 +213,7 @@ class Session:
             dtype=data.dtype,
             chunks=division.chunks,
             shards=division.shards,
-            error_bound=bound_of(path, encoding.error_bound, data),
+            error_bound=bound_of(path, encoding.error_bound, data, encoding.value_range),
             **common,
         )
         data = aligned(data, start, division.shards, division.blocks)
@@ -221,6 +223,7 @@ class Session:
 
     def update(self, path: str, array: Array, data: Any, start: tuple[int, ...]) -> None:
         """Write a part of an array, which becomes longer if `data` extends past its end."""
+        _warn_of_lossless_chunks(path, array, start)
         lengths = [at + size for at, size in zip(start, data.shape, strict=True)]
         longer = [axis for axis, size in enumerate(array.shape) if lengths[axis] > size]
         if longer and longer != [0]:
@@ -269,6 +272,22 @@ class Session:
                 for at, shard, size in zip(start, shards, array.shape, strict=True)
             )
             self.writer.write_region(path, array.read(key), start)
+
+
+def _warn_of_lossless_chunks(path: str, array: Array, start: tuple[int, ...]) -> None:
+    """Warn of chunks of an array with an error bound that appended values share with others.
+
+    They are stored without loss then.
+    """
+    if not start or not array.error_bound or start[0] != array.shape[0]:
+        return
+    if start[0] % (rows := array.chunks[0]):
+        warn(
+            f"{path}: the last chunk has room for {rows} along the first dimension. With the "
+            "appended values it is stored without loss, as its values would move a second time. "
+            f"Append multiples of {rows}, or create the array with shorter chunks: "
+            "encoding={name: {'chunks': (1, ...)}}"
+        )
 
 
 def _write_pending(path: str, arrays: list[PendingArray], options: Options) -> None:

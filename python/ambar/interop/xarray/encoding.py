@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ import xarray as xr
 from ambar import _core
 from ambar.store.writer import Profile
 
-KEYS = ("chunks", "shards", "fill_value", "profile", "error_bound")
+KEYS = ("chunks", "shards", "fill_value", "profile", "error_bound", "value_range")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class ArrayEncoding:
     """The value of elements that were never written."""
     profile: Profile | None
     error_bound: float | str | None
+    value_range: Sequence[float] | None
+    """The range of the values, for bounds that depend on it."""
 
     @classmethod
     def of(cls, variable: xr.Variable, name: str, *, explicit: bool) -> Self:
@@ -58,7 +60,8 @@ class ArrayEncoding:
                 f"encoding['shards']={shards} of variable {name!r}: expected a multiple of "
                 f"encoding['chunks']={chunks}"
             )
-        return cls(chunks, shards, fill, encoding.get("profile"), encoding.get("error_bound"))
+        given = (encoding.get(key) for key in ("profile", "error_bound", "value_range"))
+        return cls(chunks, shards, fill, *given)
 
     def check_masks(self, name: str, masks: Iterable[Any]) -> None:
         """Raise ValueError for an error bound if numbers mark missing values.

@@ -161,10 +161,21 @@ class WritableGroup(AbstractWritableDataStore):
         copies = {}
         for name, variable in variables.items():
             _check_type(name, variable, decoded[name])
+            self._check_bounded(name, variable)
             copies[name] = variable.copy(deep=False)
             copies[name].encoding = decoded[name].encoding
         encoded, _ = self.encode(copies, {})
         return {name: self._fitted(name, encoded[name], existing[name]) for name in encoded}
+
+    def _check_bounded(self, name: Any, variable: xr.Variable) -> None:
+        """Raise ValueError for another dtype than that of an array with an error bound."""
+        array = self._committed.array(name) if self._committed else None
+        if array is not None and array.error_bound and variable.dtype != array.dtype:
+            raise _core.InvalidError(
+                f"variable {name!r} is {array.dtype} with the error bound {array.error_bound}, "
+                f"found {variable.dtype}, whose conversion may exceed the bound; convert the "
+                f"values first, with astype({str(array.dtype)!r})"
+            )
 
     def _fitted(self, name: Any, new: xr.Variable, old: xr.Variable) -> xr.Variable:
         """Return `new` with the dimensions of `old` in their order, if their sizes agree."""

@@ -8,7 +8,6 @@ import math
 import os
 import re
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from xml.etree import ElementTree
 
 from ambar import _core
 from ambar._util.progress import progress_function
+from ambar._util.user_warnings import warn
 from ambar.kinds.request import Conversion, ConvertRequest
 from ambar.kinds.request import Path as AnyPath
 from ambar.mesh.files.formats import is_mesh_file
@@ -42,10 +42,9 @@ def convert_mesh(request: MeshRequest) -> Conversion:
     start = time.perf_counter()
     path = Path(request.paths[0])
     if path.suffix.lower() in _PICTURES:
-        warnings.warn(
+        warn(
             f"{path.name} is a picture: it becomes a mesh with a point for each pixel, and colours "
-            "as values",
-            stacklevel=2,
+            "as values"
         )
     file = MeshFile(path)
     size = size_of(path)

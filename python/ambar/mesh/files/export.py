@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -19,6 +18,7 @@ from ambar import _core
 from ambar._util.optional import require
 from ambar._util.output_files import check_free_space, hdf5_file
 from ambar._util.progress import Progress
+from ambar._util.user_warnings import warn
 from ambar.kinds.request import Export, ExportRequest
 from ambar.mesh.files.formats import (
     STORES,
@@ -78,7 +78,7 @@ def export_mesh(request: ExportRequest) -> Export:
         left_out = write_file(*task)
     if left_out:
         names = ", ".join(left_out)
-        warnings.warn(f"{path.name}: the format does not hold unchanged: {names}", stacklevel=2)
+        warn(f"{path.name}: the format does not hold unchanged: {names}")
     return Export("", [], 0.0, left_out=left_out)
 
 

@@ -22,7 +22,7 @@ from ambar.mesh.vtk.meshio_objects import from_meshio, pyvista
 
 GLOBAL_STATE = RLock()
 """Held while standard output, logging, warnings, or `open` of meshio's modules are replaced."""
-_MOST_EMPTY_READS = 1000
+_MAX_EMPTY_READS = 1000
 """The largest number of consecutive reads at the end of a file."""
 # The header of a binary section of ANSYS, such as (3010 (zone first last type dimensions)(
 _ANSYS_BINARY = re.compile(rb"\(\s*(20|30)(10|12|13)\s*\([0-9a-fA-F\s]*\)\s*\(")
@@ -158,7 +158,7 @@ class _EndCheckedFile(io.BufferedReader):
 
     def _checked(self, data: bytes) -> bytes:
         self._empty_reads = 0 if data else self._empty_reads + 1
-        if self._empty_reads > _MOST_EMPTY_READS:
+        if self._empty_reads > _MAX_EMPTY_READS:
             raise EOFError("the end of the file was reached too early")
         return data
 

@@ -230,7 +230,7 @@ def _values(column: _Column, reader: ArrayReader) -> np.ndarray:
 _CELL_TYPES = {1: 1, 2: 3, 4: 9, 8: 12}
 """VTK's types of cells (vertex, line, quadrilateral, hexahedron) by their numbers of corners."""
 _IDENTITY = [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0]
-_MOST_POINTS = 1 << 27
+_MAX_POINTS = 1 << 27
 """The largest number of points along an axis of an image."""
 Span = tuple[int, int]
 """The first and the last point along an axis."""
@@ -251,7 +251,7 @@ def extract_image(described: Description, reader: ArrayReader, overlap: BoxOverl
     shape = point_shape(extent)
     if shape is None:
         return _extract(extent, [None])
-    if max(shape) > _MOST_POINTS:
+    if max(shape) > _MAX_POINTS:
         raise reader.damaged(f"extent {extent} has too many points along an axis")
     direction = np.abs(np.reshape(described.get("direction", _IDENTITY), (3, 3)))
     coordinate_of = direction.argmax(axis=0)

@@ -30,7 +30,7 @@ _READ_AHEAD_BELOW = 1 << 20
 """Stored bytes up to which an array is fetched together with its neighbors."""
 _SLOW_CODEC = "simplices"
 """Arrays of this codec are cached, if steps share them: decoding is slow."""
-_MOST_CACHED = 1 << 28
+_MAX_CACHED = 1 << 28
 """Bytes of the largest array that is cached."""
 _DENSE = 0.9
 """Fraction of the chunks of a span that rows must be in, for the whole span to be read."""
@@ -270,7 +270,7 @@ class ArrayReader:
         path, values = self._store._cache.get(key, ("", None))
         if path != array.path:
             values = array.read(threads=self._threads)
-            if values.nbytes > _MOST_CACHED:
+            if values.nbytes > _MAX_CACHED:
                 return values
             self._store._cache[key] = (array.path, values)
         copied: np.ndarray = values.copy()

@@ -25,7 +25,7 @@ _ALONE_BYTES = 1 << 18
 """Bytes of all these packs of a mesh: readers read them even if they do not need the arrays."""
 _STRINGS_BELOW = 1 << 15
 """Bytes of strings below which the description contains them."""
-_MOST_COMPONENTS = 32
+_MAX_COMPONENTS = 32
 """The largest number of components that are stored separately."""
 _CONNECTIVITY_CHUNK = 1 << 19
 """Bytes of a chunk of connectivity: with 512 KiB its patterns take a fifth of the space that they
@@ -170,7 +170,7 @@ class ArrayWriter:
         """
         components = values.shape[-1] if values.ndim in (2, 4) else 1
         is_large = _size_of(values) // max(components, 1) >= PACKED_BELOW
-        if not (1 < components <= _MOST_COMPONENTS and is_large and self._bound(name, values)):
+        if not (1 < components <= _MAX_COMPONENTS and is_large and self._bound(name, values)):
             return self.put(path, values, dims=dims, name=name)
         dims = None if dims is None else dims[:-1]
         return {
@@ -231,7 +231,7 @@ class ArrayWriter:
 
     def _put_into_pack(self, values: np.ndarray, role: str) -> list[int]:
         """Add a small array to the pack of its dtype, role and number of components."""
-        is_table = values.ndim == 2 and values.shape[1] <= _MOST_COMPONENTS
+        is_table = values.ndim == 2 and values.shape[1] <= _MAX_COMPONENTS
         columns = values.shape[1] if is_table else 0
         key = (dtype_name(values), role, columns)
         number = self._pack_numbers.setdefault(key, len(self._packs))

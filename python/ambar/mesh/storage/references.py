@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Description: TypeAlias = dict[str, Any]
 """The description of a mesh, or of a part of it: an object of JSON."""
 Key: TypeAlias = tuple[slice | np.ndarray, ...]
-_MOST_ROWS = 1 << 32
+_MAX_ROWS = 1 << 32
 """The largest number of points or cells that are numbered: no array in memory has more values."""
 
 
@@ -153,7 +153,7 @@ def rows_on_grid(shape: tuple[int, ...], key: Key) -> np.ndarray:
     Raises LimitError if there are more than memory can hold.
     """
     selected = [range(*part.indices(n)) for part, n in zip(key, shape, strict=True)]  # type: ignore[union-attr]
-    if (count := math.prod(map(len, selected))) > _MOST_ROWS:
+    if (count := math.prod(map(len, selected))) > _MAX_ROWS:
         raise _core.LimitError(f"the region has {count:,} points or cells; read a smaller one")
     rows = np.zeros((1,) * len(shape), np.int64)
     stride = math.prod(shape)

@@ -20,7 +20,7 @@ from ambar.mesh.storage.array_writer import ArrayWriter
 from ambar.mesh.storage.connectivity import Connectivity
 from ambar.mesh.storage.references import Description, RowRanges, select_rows
 
-MOST_SIZES = 16
+MAX_SIZES = 16
 """The largest number of different cell sizes that have a table each."""
 _SIZE_DTYPES = [np.dtype(name) for name in ("uint8", "uint16", "uint32", "int64")]
 
@@ -66,7 +66,7 @@ def describe_cells(
     sizes, starts = connectivity.sizes, connectivity.offsets[:-1]
     described["sizes"] = _describe_sizes(sizes, types, writer, path)
     different = distinct_sizes(sizes)
-    if len(different) > MOST_SIZES:
+    if len(different) > MAX_SIZES:
         return described | {"corners": writer.put(f"{path}/corners", ids, role="corners")}
     by_size = []
     for size in different:

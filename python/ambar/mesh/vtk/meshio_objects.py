@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ambar._util.optional import require
+from ambar._util.user_warnings import warn
 
 
 def pyvista() -> Any:
@@ -26,7 +26,7 @@ def to_vtk(mesh: Any) -> Any:
     left_out: dict[str, str] = {}
     grid = from_meshio(mesh, left_out)
     for name, why in left_out.items():
-        warnings.warn(f"{name!r} of the meshio.Mesh is left out: {why}", stacklevel=4)
+        warn(f"{name!r} of the meshio.Mesh is left out: {why}")
     return grid
 
 

@@ -26,7 +26,7 @@ from ambar.mesh.vtk.cells import (
 from ambar.mesh.vtk.fields import about_array, vtk_points
 
 _CHUNKS = 1024
-_LEAST_ROWS, _MOST_ROWS = 2048, 32768
+_MIN_ROWS, _MAX_ROWS = 2048, 32768
 """The number of chunks of cells, and the smallest and largest number of cells in one."""
 _BLOCK = 8192
 """Number of cells whose bounds are computed in one step, so that they stay in the cache."""
@@ -76,7 +76,7 @@ def reorder_cells(mesh: Any, path: str) -> ReorderedMesh:
     arrays = {name: array for name, array in arrays.items() if not is_new(array)}
     connectivity, boxes, numbers, base = {}, {}, [np.zeros(0, np.int64)], 0
     count = sum(array.GetNumberOfCells() for array in arrays.values())
-    rows = min(max(count // _CHUNKS, _LEAST_ROWS), _MOST_ROWS)
+    rows = min(max(count // _CHUNKS, _MIN_ROWS), _MAX_ROWS)
     for name, array in arrays.items():
         cells = connectivity_of(array, f"{path}/{name}".strip("/"), len(xyz))
         bounds = bounds_of_cells(cells, xyz)

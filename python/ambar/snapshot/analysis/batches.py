@@ -26,7 +26,7 @@ MAP_BYTES = 128 << 20
 """Maximum bytes of the columns of a batch that is drawn: each batch has images of its own."""
 BLOCK_ROWS = 1 << 15
 """Rows that are reduced in one call: their columns fit into the processor's caches."""
-_MOST_REDUCERS = 4
+_MAX_REDUCERS = 4
 """Maximum number of threads that reduce, each a block."""
 
 FRACTION = "region_fraction"
@@ -148,7 +148,7 @@ def each_block(
             for start, block in _blocks(arrays, block_rows):
                 yield BlockLocation(chunks, start), _reduced(reduce, block)
         return
-    reducers = min(threads, _MOST_REDUCERS)
+    reducers = min(threads, _MAX_REDUCERS)
     pending: deque[tuple[BlockLocation, Future[Result]]] = deque()
     with ThreadPoolExecutor(reducers) as pool:
         for chunks, arrays in each_batch(rows, names, selection):

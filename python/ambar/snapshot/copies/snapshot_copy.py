@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.progress import Progress
+from ambar._util.user_warnings import warn
 from ambar.snapshot.copies.particle_grids import has_grids, write_with_grids
 from ambar.snapshot.copies.patch_part import PatchPart
 from ambar.snapshot.copies.patch_values import PatchValues
@@ -516,12 +516,11 @@ class _SnapshotCopy:
         exact = [f"{owner}{one}" for one in fields if known.get(one) and one not in bounds]
         if is_verbatim or not exact:
             return
-        warnings.warn(
+        warn(
             f"{self._source.location}: the copied part of {', '.join(exact)} is stored without "
             "further loss, because the errors of two bounds add up. It needs more bytes than with "
             "an error bound. With an error bound for this copy, it is encoded within that bound, "
-            "and the store states the sum of both",
-            stacklevel=2,
+            "and the store states the sum of both"
         )
 
     def _check_bounds(self) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 Statistic: TypeAlias = Literal["integral", "mean", "dispersion", "maximum"]
 STATISTICS = ("integral", "mean", "dispersion", "maximum")
 
-_MOST_PIXELS = 1 << 28
+_MAX_PIXELS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ def view_of(
         raise InvalidError(f"invalid pixel_size: {pixel_size!r}; expected a length > 0")
     # Rounding of the sides must not add a pixel.
     shape = [max(math.ceil(side / pixel - 1e-9), 1) for side in sides]
-    if shape[0] * shape[1] > _MOST_PIXELS:
+    if shape[0] * shape[1] > _MAX_PIXELS:
         raise _core.LimitError(
-            f"a map of {shape[0]} x {shape[1]} pixels exceeds {_MOST_PIXELS}; choose larger pixels"
+            f"a map of {shape[0]} x {shape[1]} pixels exceeds {_MAX_PIXELS}; choose larger pixels"
         )
     is_named = isinstance(axis, str) and dims != ("right", "up")
     origin = [float(a @ np.array(middle)) if is_named else 0.0 for a in axes[:2]]
@@ -323,10 +323,10 @@ def cube(
     names = [*request.fields, *velocities, *footprint.columns]
     count = len(edges) - 1
     pixels = count * request.view.shape[0] * request.view.shape[1]
-    if pixels > _MOST_PIXELS:
+    if pixels > _MAX_PIXELS:
         raise _core.LimitError(
             f"a cube of {count} x {request.view.shape[0]} x {request.view.shape[1]} values exceeds "
-            f"{_MOST_PIXELS}; choose fewer bins or larger pixels"
+            f"{_MAX_PIXELS}; choose fewer bins or larger pixels"
         )
     total = np.zeros((count, *request.view.shape))
     rest = velocity_of_frame(rows, request)

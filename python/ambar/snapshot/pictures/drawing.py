@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ambar import _core
+from ambar._util.user_warnings import warn
 from ambar.figures.colors import ColorScale, check_colors, check_limits, error_scale
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import label, version_names
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from ambar.snapshot.snapshot import Snapshot
 
 AnyOutputs = TypeVar("AnyOutputs", bound="Snapshot | Series")
-_MOST_COLUMNS = 4
+_MAX_COLUMNS = 4
 """Outputs of a series in a picture without a choice."""
-_MOST_SAMPLED = 8
+_MAX_SAMPLED = 8
 """Outputs of a series whose values decide the colours of a movie."""
-_MOST_BOXES = 2.0
+_MAX_BOXES = 2.0
 """The width in boxes that no picture needs: the diagonal of a box is shorter."""
 
 
@@ -95,12 +95,11 @@ def _warn_of_width(opened: Snapshot | Series, request: CellsPlot) -> None:
         return
     info = (opened[-1] if isinstance(opened, Sequence) else opened).info
     boxes = request.width * length_of_unit(info, request.length_unit) / max(info.box_size)
-    if boxes > _MOST_BOXES:
-        warnings.warn(
+    if boxes > _MAX_BOXES:
+        warn(
             f"the width {request.width:g} {request.length_unit} is {boxes:.3g} times the box; "
-            f"expected at most {_MOST_BOXES:g} times; choose another width or length_unit "
-            "(--length-unit)",
-            stacklevel=2,
+            f"expected at most {_MAX_BOXES:g} times; choose another width or length_unit "
+            "(--length-unit)"
         )
 
 
@@ -125,7 +124,7 @@ def _outputs(series: Series, request: CellsPlot) -> list[Snapshot]:
         return [series.output(request.output)]
     if request.against is not None:
         return [series[-1]]
-    places = np.linspace(0, len(series) - 1, min(len(series), _MOST_COLUMNS))
+    places = np.linspace(0, len(series) - 1, min(len(series), _MAX_COLUMNS))
     return [series[int(place)] for place in np.round(places)]
 
 
@@ -278,7 +277,7 @@ def frames_of(series: Series, request: SeriesPlot) -> Iterator[Figure]:
     """Yield a figure for each output of a series, with the same colours."""
     series, request = _prepared(series, request)
     _warn_of_width(series, request)
-    chosen = [series[int(n)] for n in np.linspace(0, len(series) - 1, _MOST_SAMPLED).round()]
+    chosen = [series[int(n)] for n in np.linspace(0, len(series) - 1, _MAX_SAMPLED).round()]
     chosen = list({one.location: one for one in chosen}.values())
     scales: dict[str, ColorScale | tuple[float, float]] = {}
     for field in fields_of(chosen[0], request):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ambar import _core
+from ambar._util.user_warnings import warn
 from ambar.snapshot.outputs import Outputs
 from ambar.snapshot.snapshot import Snapshot
 
@@ -26,7 +26,7 @@ class RunFolder(Outputs):
         self._paths = [path for path in paths if re.search(r"\d", path.name)]
         self._open = opened
         while len(self._paths) > 1 and (error := self._error_of_last()) is not None:
-            warnings.warn(f"the last output is left out: {error}", stacklevel=2)
+            warn(f"the last output is left out: {error}")
             self._paths.pop()
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar.figures.thumbnails import MOST_BYTES, SIDE, thumbnail
+from ambar.figures.thumbnails import MAX_BYTES, SIDE, thumbnail
 from ambar.snapshot.loading import has_cells
 from ambar.snapshot.pictures.defaults import default_field
 from ambar.snapshot.regions import AXES, Box
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.snapshot import Snapshot
 
-_MOST_CELLS = 2_000_000
+_MAX_CELLS = 2_000_000
 
 
 def thumbnail_of(snapshot: Snapshot) -> str:
@@ -31,14 +31,14 @@ def thumbnail_of(snapshot: Snapshot) -> str:
         return ""
     try:
         amr = snapshot.amr
-        if amr.ndim == 1 or not 0 < len(amr) <= _MOST_CELLS:
+        if amr.ndim == 1 or not 0 < len(amr) <= _MAX_CELLS:
             return ""
         field = default_field(amr)
         middle = None
         if amr.ndim == 3:
             middle = Box((None, None, 0.5), (None, None, 0.5 + 1e-9))
         touched = amr.chunks_touched(region=middle)
-        if touched * len(amr) * 8 > MOST_BYTES * amr.chunk_count:
+        if touched * len(amr) * 8 > MAX_BYTES * amr.chunk_count:
             return ""
         values = _plane(amr, field)
     except (_core.AmbarError, OSError):

@@ -14,11 +14,12 @@ use crate::element::Element;
 use crate::entropy::adaptive;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::rans;
+use crate::entropy::symbols::MAX_PACKETS;
 use crate::entropy::symbols::packet_of_level;
 use crate::entropy::token_groups::{Groups, TokenCoder, TokenDecoder};
 use crate::error::{Result, corrupt, invalid};
 use crate::quantize::row_decoder::{Decoder, Packet};
-use crate::stream::encode::{LEVELS, Workspace};
+use crate::stream::encode::{MAX_LEVELS, Workspace};
 use crate::stream::header::{Arrangement, Header, Mode};
 use crate::wavelet::Transform;
 use downsample::{coarse_length, uneven_sides};
@@ -116,6 +117,9 @@ fn decode_bit_packed<T: Element>(
     Ok(info.prelude.components)
 }
 
+/// The coarsest level that [`decode_prefix`] decodes: that of the first of the most level packets.
+pub const MAX_PREFIX_LEVEL: u32 = MAX_PACKETS as u32 - 1;
+
 /// Decodes a prefix of a stream, whose length [`prefix`] returns, at lower resolution: every `2^level`th value in each
 /// of the last three dimensions of an array, or in each dimension of each block. `out` holds the smaller array, whose
 /// lengths are rounded up, or the smaller blocks.
@@ -124,7 +128,8 @@ fn decode_bit_packed<T: Element>(
 ///
 /// # Errors
 /// `Corrupt` if the prefix is damaged or truncated, or holds another number or type of values; `UnsupportedVersion`;
-/// `Invalid` if [`prefix`] returns `None`, or if the sides of blocks are not multiples of `2^level`.
+/// `Invalid` if [`prefix`] returns `None`, for a level above [`MAX_PREFIX_LEVEL`], or if the sides of blocks are not
+/// multiples of `2^level`.
 pub fn decode_prefix<T: Element>(
     prefix: &[u8],
     level: u32,
@@ -141,6 +146,12 @@ pub fn decode_prefix<T: Element>(
             ));
         }
     };
+    if level > MAX_PREFIX_LEVEL {
+        // A coarser output would not limit the memory that the finer levels in the packets take.
+        return Err(invalid!(
+            "found level {level}; expected at most {MAX_PREFIX_LEVEL}"
+        ));
+    }
     let lengths = PacketLengths::parse(prefix, &mut cursor, coding.packets)?;
     let head = lengths.head(prefix)?;
     let packets = lengths.packets(prefix, packets_of(level, coding.packets))?;
@@ -267,7 +278,7 @@ fn decode_levels<T: Element>(
         decoder: Decoder::new(packets, coding.packets, groups, missing_tables),
         levels: parts
             .params
-            .levels::<T>(parts.info.bound, parts.shift, LEVELS),
+            .levels::<T>(parts.info.bound, parts.shift, MAX_LEVELS),
         predicts_holes: coding.predicts_holes,
         fill,
         masks,

@@ -35,7 +35,7 @@ const ROOT: &str = "zarr.json";
 const MARKER: &str = ".ambar/objects";
 
 /// Most entries of earlier writers that the first commit of a writer copies to their keys.
-const MOST_COPIED: usize = 256;
+const MAX_COPIED: usize = 256;
 
 /// The writer of a directory of objects.
 pub struct PrefixWriter {
@@ -330,7 +330,7 @@ impl PrefixWriter {
             .map(|(key, record)| (&**key, record))
             .partition(|(key, record)| is_known(key, record));
         // The last writer may have been killed before it had copied all.
-        if !self.has_committed && old.len() <= MOST_COPIED {
+        if !self.has_committed && old.len() <= MAX_COPIED {
             copied.extend(old);
         }
         copied.sort_unstable_by_key(|(key, _)| *key == ROOT);

@@ -32,7 +32,7 @@ const EQUAL_PARTS: usize = 5000;
 const PARTS_OF_A_LENGTH: usize = 1000;
 
 /// Maximum number of parts.
-const MOST_PARTS: usize = 10_000;
+const MAX_PARTS: usize = 10_000;
 
 /// Bytes of parts that are sent at the same time, unless one part is longer.
 const BYTES_IN_FLIGHT: usize = 4 * PART_BYTES;
@@ -153,7 +153,7 @@ impl ObjectUpload {
     /// Starts to send the current part.
     fn send_current(&mut self) -> Result<()> {
         let index = self.parts.len();
-        if index == MOST_PARTS {
+        if index == MAX_PARTS {
             let message =
                 "the object would have more than 10,000 parts; write to a URL that ends with `/`";
             return Err(Error::limit(message).in_file(&self.service.location));

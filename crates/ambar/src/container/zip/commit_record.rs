@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"ambarlog";
 pub const FIXED_LEN: usize = 120;
 
 /// Maximum length of a message in bytes.
-pub const MOST_MESSAGE: usize = 4096;
+pub const MAX_MESSAGE: usize = 4096;
 
 /// A range of bytes in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl CommitRecord {
         let (len, stored_len) = (number(2), number(3) as usize);
         let is_valid = rest.len() == stored_len
             && stored_len as u64 <= u64::from(len)
-            && u64::from(len) <= stored_len as u64 * deflate::MOST_TIMES;
+            && u64::from(len) <= stored_len as u64 * deflate::MAX_TIMES;
         if !is_valid {
             return None;
         }

@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 
 /// A document is at most this many times as long as its bytes in the file, so that a small file cannot claim
 /// a large one.
-pub const MOST_TIMES: u64 = 64;
+pub const MAX_TIMES: u64 = 64;
 
-/// Returns `content` deflated; `None` if that is not shorter, or too short (see [`MOST_TIMES`]).
+/// Returns `content` deflated; `None` if that is not shorter, or too short (see [`MAX_TIMES`]).
 pub fn deflate(content: &[u8]) -> Option<Vec<u8>> {
     let mut deflated = Vec::new();
     let mut encoder = DeflateEncoder::new(content, Compression::best());
     // Reading from memory does not fail.
     encoder.read_to_end(&mut deflated).ok()?;
-    let longest = deflated.len() as u64 * MOST_TIMES;
+    let longest = deflated.len() as u64 * MAX_TIMES;
     (deflated.len() < content.len() && content.len() as u64 <= longest).then_some(deflated)
 }
 

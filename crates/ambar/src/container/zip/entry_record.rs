@@ -133,12 +133,12 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
         true => Some(u32::try_from(extras.stored_len).map_err(|_| cut())?),
         false => None,
     };
-    if deflated.is_some_and(|len| extras.len > u64::from(len) * deflate::MOST_TIMES) {
+    if deflated.is_some_and(|len| extras.len > u64::from(len) * deflate::MAX_TIMES) {
         return Err(Error::corrupt(format!(
             "the document {name:?} claims {} bytes, more than {} times its {} bytes in the file; restore the \
              file from a copy",
             extras.len,
-            deflate::MOST_TIMES,
+            deflate::MAX_TIMES,
             extras.stored_len
         )));
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crc_fast::crc32_iscsi as crc32c;
 
 use super::super::{Container, Entry, file};
-use super::commit_record::{Changes, CommitRecord, MOST_MESSAGE, RecordBody};
+use super::commit_record::{Changes, CommitRecord, MAX_MESSAGE, RecordBody};
 use super::deflate;
 use super::entry_record::EntryRecord;
 use super::reader::ZipReader;
@@ -170,9 +170,9 @@ impl NextCommit {
     /// # Errors
     /// `Invalid` if it is too long.
     pub fn set_message(&mut self, message: &str) -> Result<()> {
-        if message.len() > MOST_MESSAGE {
+        if message.len() > MAX_MESSAGE {
             return Err(Error::invalid(format!(
-                "the message of the commit has {} bytes; expected at most {MOST_MESSAGE}",
+                "the message of the commit has {} bytes; expected at most {MAX_MESSAGE}",
                 message.len()
             )));
         }

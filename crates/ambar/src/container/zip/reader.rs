@@ -21,7 +21,7 @@ use crate::process::PerProcess;
 
 /// Maximum length of the root's `zarr.json` and the central directory that are read with one call; a
 /// damaged or hostile slot could claim the length of the file.
-const MOST_READ_TOGETHER: u64 = 256 << 20;
+const MAX_READ_TOGETHER: u64 = 256 << 20;
 
 /// One commit of a ZIP.
 pub struct ZipReader {
@@ -86,7 +86,7 @@ impl ZipReader {
     /// Opens the commit `slot` of `source` by its tail.
     fn of_tail(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
         let end = slot.directory_offset.saturating_add(slot.directory_len);
-        let start = match end - slot.tail <= MOST_READ_TOGETHER {
+        let start = match end - slot.tail <= MAX_READ_TOGETHER {
             true => slot.tail,
             false => slot.directory_offset,
         };

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 
 /// Bytes of recent entries that are kept in memory, to be read back.
-const MOST_RECENT: usize = 32 << 20;
+const MAX_RECENT: usize = 32 << 20;
 
 /// An object that is written in order, once. Dropping it before it is complete leaves nothing.
 pub trait Upload: Send {
@@ -280,7 +280,7 @@ impl RecentEntries {
     fn insert(&mut self, key: &str, parts: &[&[u8]]) {
         self.remove(key);
         let len = parts.iter().map(|part| part.len()).sum::<usize>();
-        if len > MOST_RECENT / 2 {
+        if len > MAX_RECENT / 2 {
             return;
         }
         self.writes += 1;
@@ -294,7 +294,7 @@ impl RecentEntries {
                 |write: u64, key: &str| contents.get(key).is_some_and(|(last, _)| *last == write);
             self.order.retain(|(write, key)| is_current(*write, key));
         }
-        while self.bytes > MOST_RECENT
+        while self.bytes > MAX_RECENT
             && let Some((write, key)) = self.order.pop_front()
         {
             if self

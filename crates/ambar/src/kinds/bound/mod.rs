@@ -3,7 +3,6 @@
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::numbers;
 
 mod field;
 mod target;
@@ -20,18 +19,6 @@ pub use target::{BoundBox, BoundPart, BoundTarget, missing_target};
 pub fn parse(text: &str) -> Result<ErrorBound> {
     text.parse()
         .map_err(|error: ambar_codec::InvalidBound| Error::invalid(error.to_string()))
-}
-
-/// The bound of each chunk of an array of these values, native byte order.
-pub fn of_values(bound: ErrorBound, dtype: &DataType, bytes: &[u8]) -> ErrorBound {
-    if bound.needs_range() {
-        bound.resolve(numbers::finite_range(dtype, bytes))
-    } else if numbers::any_finite(dtype, bytes) {
-        bound
-    } else {
-        // Values that are not finite are stored verbatim; lossless codecs store them in fewer bytes.
-        ErrorBound::Lossless
-    }
 }
 
 /// The range of decoded values, `count` of which range from `low` to `high` before they are encoded.
@@ -177,16 +164,6 @@ fn check_part(target: &BoundTarget, ndim: usize, levels: Option<[u64; 2]>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_that_are_not_finite_are_lossless() {
-        let bound = ErrorBound::Absolute(0.5);
-        let values = [f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1.0].map(f64::to_ne_bytes);
-        let bytes = values.as_flattened();
-        let of = |bytes| of_values(bound, &DataType::Float64, bytes);
-        assert_eq!(of(&bytes[..24]), ErrorBound::Lossless);
-        assert_eq!(of(bytes), bound);
-    }
 
     #[test]
     fn ranges_are_widened() {

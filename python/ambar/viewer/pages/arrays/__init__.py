@@ -29,7 +29,7 @@ from ambar.viewer.pages.arrays.windows import Difference
 
 _FRAME = 250
 """Milliseconds between two images while the first slider moves."""
-_MOST_LISTED = 500
+_MAX_LISTED = 500
 """Variables in the list, and values of an array that cannot be drawn."""
 
 
@@ -86,7 +86,7 @@ class ArraysPage:
     def _list(self, _: object = None) -> None:
         """List the variables whose path contains the text."""
         wanted = (self._find.value_input or "").lower()
-        paths = [path for path in self._paths if wanted in path.lower()][:_MOST_LISTED]
+        paths = [path for path in self._paths if wanted in path.lower()][:_MAX_LISTED]
         shown = self._variable.value
         self._variable.param.update(
             options=paths, value=shown if shown in paths else _first(self._group, paths)
@@ -171,8 +171,8 @@ class Listing:
 
 def first_values_text(array: Array) -> str:
     """Return the first values of an array as HTML, one in each line."""
-    values = array.read(first_values(array.shape, _MOST_LISTED))
-    listed = decode(array, values).reshape(-1)[:_MOST_LISTED]
+    values = array.read(first_values(array.shape, _MAX_LISTED))
+    listed = decode(array, values).reshape(-1)[:_MAX_LISTED]
     lines = [html.escape(text_of(value)) for value in listed]
     more = math.prod(array.shape) - len(lines)
     return "<br>".join(lines) + (f"<br>... and {more:,} more" if more else "")

@@ -13,7 +13,7 @@ from ambar.interop.xarray.group_reader import attributes_of
 from ambar.store.array import Array
 from ambar.store.store import Group
 
-_MOST_LABELS = 1 << 22
+_MAX_LABELS = 1 << 22
 """Coordinates of longer dimensions are not read."""
 _UNEVEN = 1e-3
 """Largest deviation of evenly spaced coordinates, relative to their distance."""
@@ -96,7 +96,7 @@ def axes_of(group: Group, array: Array) -> list[Axis]:
 def _axis(group: Group, array: Array, name: str, size: int) -> Axis:
     plain = Axis(name, size, name)
     coordinate = _coordinate(group, array, name)
-    if coordinate is None or coordinate.shape != (size,) or not 0 < size <= _MOST_LABELS:
+    if coordinate is None or coordinate.shape != (size,) or not 0 < size <= _MAX_LABELS:
         return plain
     try:
         labels = decode(coordinate, coordinate.read())

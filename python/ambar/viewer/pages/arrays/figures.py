@@ -31,7 +31,7 @@ from ambar.viewer.sampling import as_float32
 
 _MARGIN = 0.15
 """What is read around the view, as a fraction of it: small pans show values immediately."""
-_MOST_TICKS = 20_000
+_MAX_TICKS = 20_000
 """Labels of positions that the browser gets."""
 _PIXELS = (1000, 600)
 """The size of a figure before the browser reports it."""
@@ -367,7 +367,7 @@ def _label(drawn: Any, axis: Axis) -> None:
 def _has_labels(axis: Axis) -> bool:
     """Whether positions are indices, and coordinates are their labels."""
     is_index = (axis.start, axis.step, axis.uneven) == (0.0, 1.0, None)
-    return is_index and axis.labels is not None and axis.size <= _MOST_TICKS
+    return is_index and axis.labels is not None and axis.size <= _MAX_TICKS
 
 
 def _hover(axis: Axis, name: str, steps: ColumnDataSource) -> CustomJSHover:

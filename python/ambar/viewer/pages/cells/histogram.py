@@ -12,7 +12,7 @@ from ambar.viewer.colors import Colors
 from ambar.viewer.layout import style
 
 _BINS = 64
-_MOST_VALUES = 200_000
+_MAX_VALUES = 200_000
 """Values that are counted. A larger window is counted by every n-th row."""
 
 
@@ -52,7 +52,7 @@ class Histogram:
     def show(self, scaled: np.ndarray) -> None:
         """Count values on the scale of the colours; bars have the square root of the number."""
         low, high = self._colors.mapper.low, self._colors.mapper.high
-        values = scaled[:: max(scaled.size // _MOST_VALUES, 1)]
+        values = scaled[:: max(scaled.size // _MAX_VALUES, 1)]
         counts, edges = np.histogram(values[np.isfinite(values)], _BINS, (low, high))
         self.plot.x_range.update(start=low, end=high)
         self.plot.xaxis[0].ticker.ticks = self._colors.ticker.ticks[::2]

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ambar.snapshot.particles import Particles
     from ambar.snapshot.snapshot import Snapshot
 
-_MOST_LINES = 20_000
+_MAX_LINES = 20_000
 """Segments of lines that a browser draws quickly."""
-_MOST_POINTS = 20_000
-_MOST_ROWS = 4_000_000
+_MAX_POINTS = 20_000
+_MAX_ROWS = 4_000_000
 """Particles that are read for a window; of more, none are drawn until the window is smaller."""
 _SLAB = 0.02
 """The part of the box, around a slice, whose particles are drawn."""
@@ -185,7 +185,7 @@ def box_sides(plane: Plane, view: View) -> Lines:
         if plane.method == "slice":
             is_shown &= (low[:, plane.axis] <= plane.at) & (high[:, plane.axis] > plane.at)
         found.append(corners[is_shown][:, :, [first, second]])
-    boxes = np.concatenate(found)[: _MOST_LINES // 4]
+    boxes = np.concatenate(found)[: _MAX_LINES // 4]
     (left, bottom), (right, top) = boxes[:, 0].T, boxes[:, 1].T
     return Lines(
         np.concatenate([left, left, left, right]),
@@ -199,7 +199,7 @@ def _lines(image: Image, is_right: np.ndarray, is_top: np.ndarray) -> Lines:
     """Return lines at the right and at the top of pixels, those in a row as one."""
     column, start, end = _runs(is_right.T)
     row, first, last = _runs(is_top)
-    if len(column) + len(row) > _MOST_LINES:
+    if len(column) + len(row) > _MAX_LINES:
         column = start = end = row = first = last = np.empty(0)
     (left, bottom), (width, height) = image.corner, image.resolution.pixel
     x, y = left + (column + 1) * width, bottom + (row + 1) * height
@@ -221,7 +221,7 @@ def _runs(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def positions(
     rows: Particles, plane: Plane, view: View, slab: float = _SLAB
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions of particles in a window, and near a slice: at most `_MOST_POINTS`.
+    """Return positions of particles in a window, and near a slice: at most `_MAX_POINTS`.
 
     Raises ValueError if the window has too many.
     """
@@ -237,15 +237,15 @@ def positions(
         depth = slab * (amr._core.upper[plane.axis] - amr.lower[plane.axis]) / 2
         low[plane.axis], high[plane.axis] = plane.at - depth, plane.at + depth
         part *= slab
-    if len(rows) * min(part, 1.0) > _MOST_ROWS:
+    if len(rows) * min(part, 1.0) > _MAX_ROWS:
         raise _core.InvalidError(
-            f"expected at most {_MOST_ROWS:,} particles in the window, found about "
+            f"expected at most {_MAX_ROWS:,} particles in the window, found about "
             f"{len(rows) * part:,.0f}; zoom in to draw them"
         )
     region = _inside(Box(low, high, "code"), plane)
     names = ["xyz"[axis] for axis in plane.axes]
     table = rows.read(names, region=region)
-    step = max(-(-len(table) // _MOST_POINTS), 1)
+    step = max(-(-len(table) // _MAX_POINTS), 1)
     return table[names[0]][::step], table[names[1]][::step]
 
 

@@ -13,7 +13,7 @@ from ambar.snapshot.outputs import Outputs
 if TYPE_CHECKING:
     from ambar.snapshot.snapshot import Snapshot
 
-_MOST_OPEN = 8
+_MAX_OPEN = 8
 """Outputs that are open together."""
 
 
@@ -38,7 +38,7 @@ class Steps:
     ) -> None:
         self._snapshots: Sequence[Snapshot] = opened if isinstance(opened, Outputs) else [opened]
         # A folder opens an output again at each access.
-        self._snapshot_at = lru_cache(_MOST_OPEN)(self._snapshots.__getitem__)
+        self._snapshot_at = lru_cache(_MAX_OPEN)(self._snapshots.__getitem__)
         self.slider: Any = None
         self._places = {0: 0}
         if isinstance(opened, Outputs):

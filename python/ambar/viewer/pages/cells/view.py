@@ -10,7 +10,7 @@ from ambar.viewer.pages.cells.tiles import Image
 
 _MARGIN = 0.12
 """The part of a window that is read beyond each edge: short moves need no new image."""
-_MOST_PIXELS = 4_000_000
+_MAX_PIXELS = 4_000_000
 """The largest image: that of a display of 1000 x 1000 has about half of it."""
 _SIDE_OF_CELLS = 0.8
 """The smallest side of a cell on the screen, in pixels of the screen; less than twice as much."""
@@ -31,7 +31,7 @@ class View:
         """Return the coarsest resolution whose pixels the screen still shows, or the finest one."""
         width, height = self.right - self.left, self.top - self.bottom
         screen = max(width / self.columns, height / self.rows)
-        smallest = max(screen * _SIDE_OF_CELLS, math.sqrt(width * height / _MOST_PIXELS))
+        smallest = max(screen * _SIDE_OF_CELLS, math.sqrt(width * height / _MAX_PIXELS))
         for resolution in plane.resolutions:
             if max(resolution.pixel) >= smallest:
                 return resolution

@@ -22,11 +22,11 @@ from ambar.viewer.layout import set_title, style
 from ambar.viewer.message import Message
 from ambar.viewer.sampling import as_floats
 
-MOST_LINES = 200
+MAX_LINES = 200
 """Lines that are drawn of the selected datasets."""
-_MOST_POINTS = 2000
+_MAX_POINTS = 2000
 """Points of a line; a longer one has the smallest and the largest value of each part."""
-_MOST_READ = 1 << 22
+_MAX_READ = 1 << 22
 """Values of a line that are read; a longer one is read with a step."""
 _INDEX = "index"
 _UP = ("height", "altitude", "z")
@@ -128,7 +128,7 @@ class DatasetLines:
     def _read(self) -> None:
         if not self._coordinates:  # no variable can be drawn
             return
-        chosen, variable = self._chosen[:MOST_LINES], self.variable.value
+        chosen, variable = self._chosen[:MAX_LINES], self.variable.value
         coordinate = self._coordinates[self.against.value]
         count, drawn = len(self._chosen), len(chosen)
         set_title(
@@ -193,7 +193,7 @@ def read_line(
         return None
     array = dataset[variable]
     dim = array.dims[-1]
-    step = max(-(-array.sizes[dim] // _MOST_READ), 1)
+    step = max(-(-array.sizes[dim] // _MAX_READ), 1)
 
     def along(found: Any) -> np.ndarray:
         part = found.isel({d: slice(None, None, step) if d == dim else 0 for d in found.dims})
@@ -202,8 +202,8 @@ def read_line(
     values = along(array)
     has_coordinate = against in dataset.variables and dim in dataset[against].dims
     positions = along(dataset[against]) if has_coordinate else np.arange(len(values)) * step
-    if len(values) > _MOST_POINTS:
-        places, values = bin_extremes(values, -(-len(values) // (_MOST_POINTS // 2)))
+    if len(values) > _MAX_POINTS:
+        places, values = bin_extremes(values, -(-len(values) // (_MAX_POINTS // 2)))
         positions = positions[places]
     return positions, values
 

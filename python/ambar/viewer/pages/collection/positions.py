@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 
 from ambar.viewer.layout import is_dark, set_title, style
 
-_MOST_DRAWN = 20_000
+_MAX_DRAWN = 20_000
 
 
 class PositionMap:
@@ -93,10 +93,10 @@ class PositionMap:
 
     def mark(self, chosen: np.ndarray) -> None:
         """Mark the selected datasets."""
-        self._marked.data = self._columns(chosen[:_MOST_DRAWN])
+        self._marked.data = self._columns(chosen[:_MAX_DRAWN])
 
     def _draw(self, visible: np.ndarray) -> None:
-        step = max(-(-len(visible) // _MOST_DRAWN), 1)
+        step = max(-(-len(visible) // _MAX_DRAWN), 1)
         drawn = visible[::step]
         self._points.data = self._columns(drawn)
         set_title(
@@ -123,5 +123,5 @@ class PositionMap:
             self._chosen(self._within(box["x0"], box["x1"], box["y0"], box["y1"]))
 
     def _zoom(self, event: Any) -> None:
-        if len(self._shown) > _MOST_DRAWN:
+        if len(self._shown) > _MAX_DRAWN:
             self._draw(self._within(event.x0, event.x1, event.y0, event.y1))

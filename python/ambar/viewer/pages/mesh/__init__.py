@@ -19,7 +19,7 @@ from ambar.viewer.colors import PALETTES, Colors
 from ambar.viewer.layout import frame, is_dark, style, text_color
 from ambar.viewer.message import Message
 from ambar.viewer.pages.mesh.controls import MeshControls, arrays_of
-from ambar.viewer.pages.mesh.surface import MOST_FACES, VALUE, Recipe, Surface, surface_of
+from ambar.viewer.pages.mesh.surface import MAX_FACES, VALUE, Recipe, Surface, surface_of
 from ambar.viewer.pages.mesh.surface_view import SurfaceView, geometry_of
 
 
@@ -90,7 +90,7 @@ class MeshPage:
             self._controls.offer_limits(*surface.range)
         coarse = (
             f", coarsened from {text.plural(surface.faces, 'face')} for the browser"
-            if surface.faces > MOST_FACES
+            if surface.faces > MAX_FACES
             else ""
         )
         self._about.object = (

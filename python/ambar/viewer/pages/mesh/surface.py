@@ -14,7 +14,7 @@ from ambar import _core
 
 VALUE = "value"
 """The name of the array with the values that are coloured."""
-MOST_FACES = 1_000_000
+MAX_FACES = 1_000_000
 """Faces that the browser gets; a larger surface is coarsened."""
 _DIVISIONS = 400
 """Divisions of each axis in which the points of a large surface are merged."""
@@ -83,7 +83,7 @@ def surface_of(mesh: Any, recipe: Recipe) -> Surface:
     drawn = pv.merge(surfaces, merge_points=False) if len(surfaces) > 1 else None
     found = drawn or (surfaces[0] if surfaces else pv.PolyData())
     faces = found.n_cells
-    if faces > MOST_FACES:
+    if faces > MAX_FACES:
         found = _coarsen(found)
     return Surface(found, on_points, bounds, cells, faces, _range(parts))
 

@@ -18,7 +18,7 @@ use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
 /// Levels of at most this number of boxes have them in the attributes: an array takes about 600 bytes.
-const MOST_LISTED_BOXES: usize = 64;
+const MAX_LISTED_BOXES: usize = 64;
 
 /// Cells of a chunk if bounds depend on positions.
 const REGION_CHUNK_CELLS: usize = 32 << 10;
@@ -142,7 +142,7 @@ impl PatchWritePlan {
             "blocks": blocks.origins().len(),
             "dropped": dropped,
         });
-        if info.boxes.len() <= MOST_LISTED_BOXES {
+        if info.boxes.len() <= MAX_LISTED_BOXES {
             let boxes = info.boxes.iter();
             level["box"] = boxes
                 .map(|b| json!([&b.lo[..ndim], &b.hi[..ndim]]))
@@ -213,7 +213,7 @@ impl PatchWritePlan {
         let ndim = self.nest.ndim();
         let boxes = &self.nest.level(level).boxes;
         writer.group(path, Attributes::new())?;
-        if boxes.len() <= MOST_LISTED_BOXES {
+        if boxes.len() <= MAX_LISTED_BOXES {
             return Ok(());
         }
         let boxes = LevelArray {

@@ -1,8 +1,10 @@
-"""The memory limit of reads."""
+"""What reads and writes may use: cores, and the memory of a read."""
 
 from __future__ import annotations
 
 import operator
+import os
+import sys
 
 from ambar import _core
 
@@ -77,3 +79,14 @@ def get_limits() -> dict[str, int]:
     True
     """
     return {"memory": _core.memory_limit()}
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use.
+
+    Linux restricts processes to some cores, as batch systems do; elsewhere it is the number of
+    cores of the machine.
+    """
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
