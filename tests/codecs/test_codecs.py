@@ -58,6 +58,8 @@ def test_invalid_bounds_and_types_are_refused() -> None:
             encode(np.arange(3.0), bound)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="int32"):
         encode(np.arange(3, dtype="i4"), 0.0)
+    with pytest.raises(TypeError, match="fast='small': expected True or False"):
+        encode(np.arange(3.0), 0.0, fast="small")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no level"):
         AmbarCodec.from_dict({"name": "ambar", "configuration": {"error_bound": 1, "level": 3}})
 

@@ -118,6 +118,8 @@ def test_parsing_names_what_is_expected() -> None:
     for wrong in ("", "1e-3 of", "2 relative", "0 bits", "1e-3 relativ", "nan"):
         with pytest.raises(ValueError, match="invalid error bound"):
             _core.error_bound(wrong)
+    with pytest.raises(ValueError, match=r"mapping: {'a': '0.5', 'b': '1e-4 of range'}"):
+        resolved("a=0.5, b=1e-4 of range")
     with pytest.raises(ValueError, match="value range"):
         resolved("80 dB")
     assert _core.error_bound("1e-3 of range", (0.0, 2.0)) == 2e-3

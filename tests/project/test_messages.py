@@ -21,9 +21,12 @@ import xarray as xr
 import ambar
 import ambar.xarray
 from ambar.__main__ import main
+from ambar._util.user_warnings import warn
 from tests.helpers import example_files
+from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.command_line import run
 from tests.helpers.paths import ROOT
+from tests.helpers.sample_outputs import output
 
 _FILE = io.BytesIO()
 with h5py.File(_FILE, "w"):
@@ -105,6 +108,19 @@ def test_files_of_other_programs(
             opener(path)
 
 
+def test_outputs_that_are_not_stores(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plotfile = write_plotfile(tmp_path / "plt00005")
+    for path, what in ((output("gravpart"), "a RAMSES output"), (plotfile, "a plotfile of AMReX")):
+        code, _, err = run(capsys, "verify", path)
+        assert (code, f"found {what}; convert it first: ambar convert {path}" in err) == (2, True)
+
+
+def test_warnings_name_the_line_of_the_caller() -> None:
+    with pytest.warns(UserWarning, match="what was found") as found:
+        warn("what was found")
+    assert found[0].filename == __file__
+
+
 def test_advice_quotes_paths_for_a_shell(tmp_path: Path) -> None:
     folder = tmp_path / "it's a run"
     folder.mkdir()
@@ -147,7 +163,7 @@ def test_folders(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyError, match=r"zarr.json.*RAMSES output.*plotfile.*an empty folder"):
         ambar.open("nothing")
     code, _, err = run(capsys, "ls", "output_00002")
-    assert (code, "RAMSES output (with info_NNNNN.txt)" in err) == (3, True)
+    assert (code, "found a RAMSES output; convert it first" in err) == (2, True)
 
 
 @pytest.mark.parametrize("content", [9, 5000, b"nothing of the kind"])

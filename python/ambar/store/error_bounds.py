@@ -43,11 +43,10 @@ def as_text(bound: float | str) -> str:
     """Return a single bound as a string."""
     if isinstance(bound, str):
         check_unicode("error bound", bound)
-        name, equals, one = bound.partition("=")
-        if equals:
+        if "=" in bound:
             raise _core.InvalidError(
                 f"invalid error bound: {bound!r}; give bounds by name as a mapping: "
-                f"{{{name.strip()!r}: {one.strip()!r}}}"
+                f"{parse_bounds(bound)}"
             )
         return bound
     if isinstance(bound, bool) or not isinstance(bound, Real):
@@ -152,15 +151,17 @@ def is_kept(
 ) -> bool:
     """Return whether errors of values are within a bound; errors of missing values are infinite.
 
-    "rms" bounds hold for the mean of each chunk. Those of a part of a field, with `is_part`, are
-    exceeded if the errors of the part are more than one chunk with values of other parts may have.
+    "rms" bounds hold for the mean of each chunk, which other parts of a field may share with the
+    part that the values are, with `is_part`. Then the mean may be up to twice as large in parts of
+    up to 65,536 values, and less in larger ones.
     """
     kind, numbers = _core.bound_parts(bound)
     magnitudes, absolute_errors = np.abs(values.astype(np.float64)), np.abs(errors)
     if kind == "rms":
         finite = np.isfinite(magnitudes)
         squares = float(np.sum(np.square(errors[finite] / numbers[0])))
-        allowed = np.count_nonzero(finite) + is_part * _CHUNK_VALUES
+        count = int(np.count_nonzero(finite))
+        allowed = count + is_part * min(count, _CHUNK_VALUES)
         return bool(squares <= allowed and not absolute_errors[~finite].any())
     if kind == "relative":
         limits = numbers[0] * np.maximum(magnitudes, numbers[1])

@@ -143,6 +143,14 @@ impl Bitmap {
         self
     }
 
+    /// The points that are also present in another bitmap of the same shape.
+    pub(crate) fn only(mut self, other: &Self) -> Self {
+        for (word, other) in self.bits.iter_mut().zip(&other.bits) {
+            *word &= other;
+        }
+        self
+    }
+
     /// Calls `visit(first, length)` for the runs of present points of a row. Runs are split at multiples of 64.
     #[inline(always)]
     pub(crate) fn runs(row: &[u64], mut visit: impl FnMut(usize, usize)) {

@@ -5,7 +5,7 @@
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks::BlockRegion;
-use crate::domain::padding::{Padding, finite_or_zero};
+use crate::domain::padding::{Padding, PaddingValue, finite_or_zero};
 use crate::domain::regions::{RegionBuffer, present_first_rows};
 use crate::element::Element;
 
@@ -54,7 +54,7 @@ pub(crate) fn extrapolate_hole_faces<T: Element>(
         let first: usize = (0..3).map(|d| place[d] * side[d] * strides[d]).sum();
         values[0] = finite_or_zero(values[first].to_f64());
         let index = padding.index([0; 3]);
-        padding.value_mut(index).value = values[0];
+        *padding.value_mut(index) = PaddingValue::exact(values[0]);
     }
     // The number of extrapolations of each point, at most one along each dimension.
     let mut counts = vec![0; padding.len()];

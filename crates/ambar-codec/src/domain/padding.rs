@@ -3,8 +3,11 @@
 use crate::domain::bitmap::Bitmap;
 use crate::element::Element;
 
-/// The tolerance of the value of a point next to the other ones, as a part of the second difference of these.
+/// The tolerance at a distance of 1, as a part of the second difference of the last three values.
 const TOLERANCE_FACTOR: f64 = 0.75;
+
+/// Padding of arrays at this distance or further has any value: its tolerance would be large, and its effect small.
+const REACH: usize = 16;
 
 /// The padding points of a region, and the value of each. Values near them are predicted from them, so they continue the others.
 pub(crate) struct Padding<T> {
@@ -15,7 +18,7 @@ pub(crate) struct Padding<T> {
 }
 
 /// The value of a padding point: any value within the tolerance may be coded.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PaddingValue<T> {
     pub value: T,
     pub tolerance: T,
@@ -32,6 +35,14 @@ impl<T: Element> PaddingValue<T> {
         }
     }
 
+    /// This value.
+    pub(crate) fn exact(value: T) -> Self {
+        Self {
+            value,
+            tolerance: T::default(),
+        }
+    }
+
     /// Any value.
     fn any() -> Self {
         Self {
@@ -40,15 +51,22 @@ impl<T: Element> PaddingValue<T> {
         }
     }
 
-    /// Joins the extrapolation from the points before this one along a dimension, `distance` from the nearest of which are the
-    /// values `near`, the nearest first. It is the mean of `count` extrapolations before.
+    /// Whether any value may be coded.
+    pub(crate) fn is_any(&self) -> bool {
+        self.tolerance.to_f64() == f64::INFINITY
+    }
+
+    /// Joins the extrapolation from the three values before this one along a dimension, the nearest first. Before, it is the
+    /// mean of `count` extrapolations.
     pub(crate) fn join_extrapolation(&mut self, near: [f64; 3], count: usize) {
         let (value, tolerance) = extrapolation(near, 1.0);
-        let mean = self.value.to_f64();
-        let value = mean + (value - mean) / (count + 1) as f64;
+        let (mean, larger) = match count {
+            0 => (value, tolerance),
+            _ => (self.value.to_f64(), self.tolerance.to_f64()),
+        };
         *self = Self {
-            value: finite_or_zero(value),
-            tolerance: finite_or_zero(tolerance.max(self.tolerance.to_f64())),
+            value: finite_or_zero(mean + (value - mean) / (count + 1) as f64),
+            tolerance: finite_or_zero(tolerance.max(larger)),
         };
     }
 }
@@ -74,7 +92,7 @@ pub(crate) fn finite_or_zero<T: Element>(x: f64) -> T {
 }
 
 impl<T: Element> Padding<T> {
-    /// Padding at these points, with values of 0.
+    /// Padding at these points, with any values.
     pub(crate) fn new(points: Bitmap) -> Self {
         let [nz, ny, _] = points.shape();
         let mut before = vec![0];
@@ -86,31 +104,48 @@ impl<T: Element> Padding<T> {
         Self {
             points,
             before,
-            values: vec![PaddingValue::default(); total],
+            values: vec![PaddingValue::any(); total],
         }
     }
 
-    /// Padding after the first `held` values along each dimension of a region: the linear extrapolation of these; all points,
-    /// with any value, if `held` is `None`.
-    pub(crate) fn after(values: &[T], shape: [usize; 3], held: Option<[usize; 3]>) -> Self {
+    /// Padding after the first `held` values along each dimension of a region: the linear extrapolation of these, or any value
+    /// far from them. All points of the region are padding if `held` is `None`. Only `present` points are coded; all if `None`.
+    pub(crate) fn after(
+        values: &[T],
+        shape: [usize; 3],
+        held: Option<[usize; 3]>,
+        present: Option<&Bitmap>,
+    ) -> Self {
         let [nz, ny, nx] = shape;
+        let held = held.unwrap_or([0; 3]);
         let mut points = Bitmap::new(shape);
-        let is_held = |z: usize, y: usize| held.is_some_and(|held| z < held[0] && y < held[1]);
-        let mut padding = Vec::new();
-        for z in 0..nz {
-            for y in 0..ny {
-                let first = held.filter(|_| is_held(z, y)).map_or(0, |held| held[2]);
-                points.set([z, y], first, nx);
-                padding.extend((first..nx).map(|x| match held {
-                    Some(held) => extrapolated(values, shape, held, [z, y, x]),
-                    None => PaddingValue::any(),
-                }));
+        for (z, y) in (0..nz).flat_map(|z| (0..ny).map(move |y| (z, y))) {
+            let is_held = z < held[0] && y < held[1];
+            points.set([z, y], if is_held { held[2] } else { 0 }, nx);
+        }
+        if let Some(present) = present {
+            points = points.only(present);
+        }
+        let mut padding = Self::new(points);
+        if held != [0; 3] {
+            let near: [usize; 3] = std::array::from_fn(|d| shape[d].min(held[d] + REACH));
+            for place in padding.points_below(near) {
+                let index = padding.index(place);
+                padding.values[index] = extrapolated(values, shape, held, place);
             }
         }
-        Self {
-            values: padding,
-            ..Self::new(points)
+        padding
+    }
+
+    /// The places of the padding points whose indices are below `end` along each dimension.
+    fn points_below(&self, end: [usize; 3]) -> Vec<[usize; 3]> {
+        let mut places = Vec::new();
+        for (z, y) in (0..end[0]).flat_map(|z| (0..end[1]).map(move |y| (z, y))) {
+            Bitmap::runs(self.points.row(z, y), |begin, length| {
+                places.extend((begin..end[2].min(begin + length)).map(|x| [z, y, x]));
+            });
         }
+        places
     }
 
     /// The number of padding points.
@@ -143,17 +178,18 @@ impl<T: Element> Padding<T> {
     ) {
         let [_, ny, nx] = self.points.shape();
         let (row, first) = (start / nx, start % nx);
-        let values = &self.values[self.before[row]..self.before[row + 1]];
+        let mut values = &self.values[self.before[row]..self.before[row + 1]];
         if values.is_empty() {
             return;
         }
-        let mut values = values.iter();
         Bitmap::runs(self.points.row(row / ny, row % ny), |begin, length| {
-            for (x, value) in (begin..begin + length).zip(&mut values) {
-                let k = x.wrapping_sub(first) / step;
-                if k < points && first + k * step == x {
-                    visit(k, *value);
-                }
+            let (run, rest) = values.split_at(length);
+            values = rest;
+            for k in begin.saturating_sub(first).div_ceil(step)..points {
+                let Some(value) = run.get(first + k * step - begin) else {
+                    break;
+                };
+                visit(k, *value);
             }
         });
     }

@@ -17,7 +17,8 @@ pub enum Layout<'a> {
     /// each other. Of more than four dimensions, the slowest are merged.
     Array(&'a [usize]),
     /// An array of which only the first `held` values along each dimension count. The others are padding: their decoded values
-    /// are arbitrary. Extend the held values smoothly, as transforms use padding.
+    /// are arbitrary. Give them values between the least and the largest held one, near those next to them, such as the last
+    /// value along each dimension: wavelets transform padding, and it counts in the least value of the stream.
     PaddedArray {
         /// The length of each dimension, padding included.
         shape: &'a [usize],
@@ -65,6 +66,7 @@ impl<'a> Layout<'a> {
         let Self::PaddedArray { shape, held } = self else {
             return false;
         };
+        // The last index first.
         !shape.iter().zip(*held).rev().all(|(n, held)| {
             let index = number % n;
             number /= n;
@@ -177,10 +179,12 @@ pub(crate) fn array_regions(shape: &[usize]) -> Result<([usize; 3], usize)> {
     Ok((inner, outer))
 }
 
-/// Whether the first values along each of some slow dimensions, of which `held` begins with the numbers, are consecutive if these
-/// dimensions are merged.
+/// Whether the first values along each of some slow dimensions, of which `held` begins with the numbers, are consecutive and the
+/// first if these dimensions are merged.
 pub(crate) fn is_box(outer: &[usize], held: &[usize]) -> bool {
-    outer.iter().zip(held).skip(1).all(|(n, held)| n == held)
+    let mut pairs = outer.iter().zip(held).skip_while(|(_, held)| **held == 1);
+    pairs.next();
+    pairs.all(|(n, held)| n == held)
 }
 
 /// How many slow dimensions are merged if `count` dimensions of a region are separate.
@@ -204,7 +208,8 @@ pub(crate) fn separate_dimensions(shape: &[usize], count: usize) -> Vec<usize> {
     separated
 }
 
-/// Marks the padding points of the regions of an array, of which the first `held` values along each dimension count.
+/// Marks the padding points of the regions of an array, of which the first `held` values along each dimension count. Masked points
+/// are not padding.
 ///
 /// # Errors
 /// `Invalid` if there are not 1 to 4 dimensions.
@@ -216,7 +221,9 @@ pub(crate) fn mark_padding<T: Element>(
     for (number, region) in regions.iter_mut().enumerate() {
         let held = (number < outer).then_some(inner);
         if held != Some(region.shape) {
-            region.padding = Some(Padding::after(&region.values, region.shape, held));
+            let present = region.valid.as_ref();
+            let padding = Padding::after(&region.values, region.shape, held, present);
+            region.padding = Some(padding);
         }
     }
     Ok(())

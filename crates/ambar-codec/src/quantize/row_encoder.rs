@@ -195,10 +195,12 @@ impl<'a, T: Element> Encoder<'a, T> {
             }
             if let Some(padding) = &self.source.padding {
                 padding.for_each_in_row(location.start, location.step, points, |k, value| {
-                    self.padding.push(PaddingPoint {
-                        at: mask.start + k,
-                        value,
-                    });
+                    let at = mask.start + k;
+                    // The prediction is always within the bound of its own value.
+                    originals[k] = predictions[at];
+                    if !value.is_any() {
+                        self.padding.push(PaddingPoint { at, value });
+                    }
                 });
             }
         }

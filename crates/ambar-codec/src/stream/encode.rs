@@ -309,7 +309,14 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
         let (mut all, mut predicts_holes) = (Vec::new(), false);
-        let fill = frequent_fill(values);
+        let fill = match layout {
+            Layout::PaddedArray { .. } => {
+                let all = values.iter().copied().enumerate();
+                let held = all.filter_map(|(at, x)| (!layout.is_padding(at)).then_some(x));
+                frequent_fill(&held.collect::<Vec<T>>())
+            }
+            _ => frequent_fill(values),
+        };
         let arrangement = match layout {
             Layout::Array(shape) | Layout::PaddedArray { shape, .. } => {
                 let (inner, _) = regions::array_regions(shape)?;
@@ -320,9 +327,6 @@ impl<'a, T: Element> EncoderInput<'a, T> {
                     .for_each(|n| write_number(*n as u64, &mut header));
                 let parts = values.chunks_exact(size.max(1));
                 all.extend(parts.map(|part| RegionBuffer::dense(inner, part)));
-                if let Layout::PaddedArray { held, .. } = layout {
-                    regions::mark_padding(held, &mut all)?;
-                }
                 Arrangement::Array
             }
             Layout::Blocks { side, origins } => {
@@ -365,6 +369,9 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             }
         };
         let masks = fill.map(|fill| (fill, extract_masks(fill, &mut all)));
+        if let Layout::PaddedArray { held, .. } = layout {
+            regions::mark_padding(held, &mut all)?;
+        }
         Ok(Self {
             arrangement,
             layout: header,

@@ -105,7 +105,7 @@ fn tune_with<T: Element>(
     Ok(chosen.with_rdo(false))
 }
 
-/// What a choice of level scaling and interpolation is for.
+/// What level scaling and interpolation are chosen for.
 #[derive(Clone, Copy)]
 struct Settings {
     /// The absolute bound, 0 for lossless.

@@ -13,8 +13,8 @@ use super::row_pieces::RowPieces;
 use super::shard::ExistingEntry;
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::codec::{
-    self, ChunkGeometry, CodecChain, CodecScratch, LeafCells, Padding, Profile, Purpose, choose,
-    with_scratch,
+    self, ChunkGeometry, ChunkPadding, CodecChain, CodecScratch, LeafCells, Profile, Purpose,
+    choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -284,7 +284,7 @@ impl<'a> ChunkSource<'a> {
         }
         let chunk = self.chunk_at(self.count() / 2);
         let dtype = &self.metadata.dtype;
-        let padding = Padding::of_ambar(profile == Profile::Fast);
+        let padding = ChunkPadding::of_ambar(bound, profile == Profile::Fast);
         let plan = self.with_chunk(&chunk, None, padding, |raw, geometry, _| {
             codec::tune(dtype, raw, geometry, bound, profile)
         })?;
@@ -440,14 +440,22 @@ impl<'a> ChunkSource<'a> {
         (0..chunk.len()).map(span).collect()
     }
 
+    /// The length of the part of a chunk along each dimension that is in the array.
+    fn held(&self, chunk: &[u64]) -> Vec<usize> {
+        let held = |d: usize| {
+            let length = self.grid.chunk_shape[d];
+            length.min(self.metadata.shape[d] - chunk[d] * length) as usize
+        };
+        (0..chunk.len()).map(held).collect()
+    }
+
     /// Whether the region contains a chunk, cut at the end of the array.
     fn is_whole(&self, chunk: &[u64]) -> bool {
         let spans = self.spans(chunk);
-        spans.iter().enumerate().all(|(d, span)| {
-            let length = self.grid.chunk_shape[d];
-            let within = length.min(self.metadata.shape[d] - chunk[d] * length);
-            span.inside == 0 && span.count as u64 == within
-        })
+        spans
+            .iter()
+            .zip(self.held(chunk))
+            .all(|(span, held)| span.inside == 0 && span.count == held)
     }
 
     /// Calls `f` with the values of a chunk, which have a fixed size, and their geometry. Values past the end of the array are
@@ -456,7 +464,7 @@ impl<'a> ChunkSource<'a> {
         &self,
         chunk: &[u64],
         old: Option<&[u8]>,
-        padding: Padding,
+        padding: ChunkPadding,
         f: impl FnOnce(&[u8], &ChunkGeometry<'_>, &mut CodecScratch) -> Result<R>,
     ) -> Result<R> {
         let chunk_shape = &self.grid.chunk_shape;
@@ -506,20 +514,21 @@ impl<'a> ChunkSource<'a> {
             }
             pieces.copy(raw, &spans, chunk_shape, &self.region.shape, size)?;
             let mut geometry = geometry;
-            let held: Vec<usize> = spans.iter().map(|span| span.count).collect();
-            let others = bytes / size - held.iter().product::<usize>();
-            if old.is_none() && others > 0 {
-                // The others do not count in mean squared errors.
-                let finite = others * codec::count_finite(dtype, fill);
-                geometry.finite_values = Some(codec::count_finite(dtype, raw) - finite);
+            if old.is_none() && padding.is_counted {
+                let written: usize = spans.iter().map(|span| span.count).product();
+                let others = (bytes / size - written) * codec::count_finite(dtype, fill);
+                geometry.finite_values = Some(codec::count_finite(dtype, raw) - others);
             }
-            if is_whole && others > 0 {
-                if is_grid {
-                    padding.fill(raw, size, chunk_shape, &held);
-                    geometry.held = Some(&held);
-                } else {
-                    Padding::Repeated.fill(raw, size, chunk_shape, &held);
+            let held = self.held(chunk);
+            if held.iter().product::<usize>() < bytes / size {
+                if is_whole && is_grid {
+                    padding.fill.fill(raw, size, chunk_shape, &held);
+                } else if is_whole {
+                    ChunkPadding::LOSSLESS
+                        .fill
+                        .fill(raw, size, chunk_shape, &held);
                 }
+                geometry.held = is_grid.then_some(&held[..]);
             }
             f(raw, &geometry, &mut scratch.codecs)
         })

@@ -6,7 +6,7 @@ use zstd::zstd_safe;
 
 use super::ambar::ChunkGeometry;
 use super::array_to_array::{self, ArrayCodec};
-use super::padding::Padding;
+use super::padding::ChunkPadding;
 use super::scratch::CodecScratch;
 use super::{Profile, ambar, blosc, checksum, pcodec, simplices, vlen};
 use crate::buffers;
@@ -137,10 +137,10 @@ impl CodecChain {
     }
 
     /// The padding of chunks at the end of an array.
-    pub(crate) fn padding(&self) -> Padding {
+    pub(crate) fn padding(&self) -> ChunkPadding {
         match &self.values {
-            ValueCodec::Ambar(config) => Padding::of_ambar(config.fast),
-            _ => Padding::Repeated,
+            ValueCodec::Ambar(config) => ChunkPadding::of_ambar(config.error_bound, config.fast),
+            _ => ChunkPadding::LOSSLESS,
         }
     }
 

@@ -1,77 +1,125 @@
 //! Padding: the values of a chunk past the end of its array. No reader sees them, so an encoder chooses those that take the
 //! fewest bytes.
 
+use ambar_codec::ErrorBound;
+
+/// The padding of chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkPadding {
+    pub fill: PaddingFill,
+    /// Whether the encoder must know how many finite values are the array's: bounds of the mean squared error do not count others.
+    pub is_counted: bool,
+}
+
 /// The values of padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Padding {
+pub(crate) enum PaddingFill {
     /// The first value of the chunk, which general compressors store in few bytes.
     Repeated,
     /// The last value along each dimension. The codec `ambar` codes such padding by its predictions, and transforms it.
     Extended,
 }
 
-impl Padding {
+impl ChunkPadding {
+    /// The padding for codecs without error bounds.
+    pub(crate) const LOSSLESS: Self = Self {
+        fill: PaddingFill::Repeated,
+        is_counted: false,
+    };
+
     /// The padding for the codec `ambar`.
-    pub(crate) fn of_ambar(is_fast: bool) -> Self {
-        // Bit-packed streams code padding like all values.
-        if is_fast {
-            Self::Repeated
-        } else {
-            Self::Extended
+    pub(crate) fn of_ambar(bound: ErrorBound, is_fast: bool) -> Self {
+        Self {
+            // Bit-packed streams code padding like all values.
+            fill: match is_fast {
+                true => PaddingFill::Repeated,
+                false => PaddingFill::Extended,
+            },
+            is_counted: matches!(bound, ErrorBound::Rms(_)),
         }
     }
+}
 
+impl PaddingFill {
     /// Fills the padding of a chunk, which has a shape and in all dimensions the first `held` values of its array.
     pub(crate) fn fill(self, raw: &mut [u8], size: usize, shape: &[u64], held: &[usize]) {
-        if self == Self::Extended {
-            return extend(raw, size, shape, held);
-        }
-        if let Some(first) = raw.get(..size).map(<[u8]>::to_vec) {
-            fill_with(raw, &first, shape, held);
+        let Some(rows) = Rows::new(shape, held) else {
+            return;
+        };
+        match (self, raw.get(..size).map(<[u8]>::to_vec)) {
+            (Self::Repeated, Some(first)) => rows.fill_with(raw, &first),
+            (Self::Repeated, None) => {}
+            (Self::Extended, _) => rows.extend(raw, size),
         }
     }
 }
 
-/// Fills padding with one value.
-fn fill_with(raw: &mut [u8], value: &[u8], shape: &[u64], held: &[usize]) {
-    for_each_row(shape, held, |row, nearest, length, kept| {
-        let kept = if row == nearest { kept } else { 0 };
-        let row = &mut raw[row * length * value.len()..][..length * value.len()];
-        let padding = row[kept * value.len()..].chunks_exact_mut(value.len());
-        padding.for_each(|out| out.copy_from_slice(value));
-    });
+/// The rows of a chunk.
+struct Rows<'a> {
+    /// The length of the slower dimensions, and how many indices of them are the array's.
+    outer: &'a [u64],
+    outer_held: &'a [usize],
+    /// The length of a row, and the number of values that are the array's.
+    length: usize,
+    held: usize,
 }
 
-/// Fills padding with the last value along each dimension.
-fn extend(raw: &mut [u8], size: usize, shape: &[u64], held: &[usize]) {
-    for_each_row(shape, held, |row, nearest, length, kept| {
-        let start = row * length * size;
-        if row != nearest {
-            let from = nearest * length * size;
-            return raw.copy_within(from..from + length * size, start);
-        }
-        for k in kept.max(1)..length {
-            let at = start + k * size;
-            raw.copy_within(at - size..at, at);
-        }
-    });
-}
+impl<'a> Rows<'a> {
+    /// The rows of a chunk of a shape; `None` for one value without dimensions.
+    fn new(shape: &'a [u64], held: &'a [usize]) -> Option<Self> {
+        let ((length, outer), (held, outer_held)) = (shape.split_last()?, held.split_last()?);
+        Some(Self {
+            outer,
+            outer_held,
+            length: *length as usize,
+            held: *held,
+        })
+    }
 
-/// Calls `visit(row, nearest, length, kept)` for each row of a chunk: its number, that of the nearest row with values of the
-/// array, which is not after it, its length, and the number of values of the array in such a row.
-fn for_each_row(shape: &[u64], held: &[usize], mut visit: impl FnMut(usize, usize, usize, usize)) {
-    let (Some((length, outer)), Some((kept, outer_held))) = (shape.split_last(), held.split_last())
-    else {
-        return;
-    };
-    for row in 0..outer.iter().product::<u64>() as usize {
+    fn count(&self) -> usize {
+        self.outer.iter().product::<u64>() as usize
+    }
+
+    /// The nearest row with values of the array, which is not after `row`.
+    fn nearest(&self, row: usize) -> usize {
         let (mut rest, mut stride, mut nearest) = (row, 1, 0);
-        for (length, held) in outer.iter().zip(outer_held).rev() {
+        for (length, held) in self.outer.iter().zip(self.outer_held).rev() {
             let length = *length as usize;
             nearest += (rest % length).min(held - 1) * stride;
             (rest, stride) = (rest / length, stride * length);
         }
-        visit(row, nearest, *length as usize, *kept);
+        nearest
+    }
+
+    /// Fills padding with one value.
+    fn fill_with(&self, raw: &mut [u8], value: &[u8]) {
+        let size = value.len();
+        for row in 0..self.count() {
+            let held = if row == self.nearest(row) {
+                self.held
+            } else {
+                0
+            };
+            let padding =
+                &mut raw[(row * self.length + held) * size..][..(self.length - held) * size];
+            let values = padding.chunks_exact_mut(size);
+            values.for_each(|out| out.copy_from_slice(value));
+        }
+    }
+
+    /// Fills padding with the last value along each dimension.
+    fn extend(&self, raw: &mut [u8], size: usize) {
+        let bytes = self.length * size;
+        for row in 0..self.count() {
+            let (start, nearest) = (row * bytes, self.nearest(row));
+            if row == nearest {
+                for at in (self.held..self.length).map(|k| start + k * size) {
+                    raw.copy_within(at - size..at, at);
+                }
+            } else {
+                raw.copy_within(nearest * bytes..(nearest + 1) * bytes, start);
+            }
+        }
     }
 }
 
@@ -80,7 +128,7 @@ mod tests {
     use super::*;
 
     /// The values of a 3 x 4 chunk with 2 x 3 values of its array.
-    fn filled(padding: Padding, values: [f32; 6]) -> Vec<f32> {
+    fn filled(padding: PaddingFill, values: [f32; 6]) -> Vec<f32> {
         let mut chunk = [9.0f32; 12];
         for (k, value) in values.iter().enumerate() {
             chunk[k / 3 * 4 + k % 3] = *value;
@@ -94,11 +142,11 @@ mod tests {
     fn padding_keeps_the_values_of_the_array() {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         assert_eq!(
-            filled(Padding::Repeated, values),
+            filled(PaddingFill::Repeated, values),
             [1.0, 2.0, 3.0, 1.0, 4.0, 5.0, 6.0, 1.0, 1.0, 1.0, 1.0, 1.0]
         );
         assert_eq!(
-            filled(Padding::Extended, values),
+            filled(PaddingFill::Extended, values),
             [1.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0, 6.0, 4.0, 5.0, 6.0, 6.0]
         );
     }
@@ -106,7 +154,7 @@ mod tests {
     #[test]
     fn arrays_without_dimensions_have_no_padding() {
         let mut raw = [1, 0];
-        Padding::Repeated.fill(&mut raw, 2, &[], &[]);
+        PaddingFill::Repeated.fill(&mut raw, 2, &[], &[]);
         assert_eq!(raw, [1, 0]);
     }
 }

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ambar import _core
 from ambar._util.user_warnings import warn
-from ambar.store.error_bounds import as_text, bound_of_limits, check_bounded_dtype, resolved
+from ambar.store.error_bounds import as_text, bound_of_limits, check_bounded_dtype
 from ambar.store.nodes import absolute
 from ambar.store.urls import is_object
 from ambar.store.writer import Writer
@@ -305,15 +305,12 @@ def _aligned_sizes(sizes: tuple[int, ...], start: int, shard: int, block: int) -
 def bound_of(
     path: str, bound: float | str | None, data: Any, value_range: Sequence[float] | None
 ) -> float | str | None:
-    """Return the error bound of a dask array.
-
-    Computes the value range of the array if the bound needs it, and it is not given.
-    """
+    """Return the error bound of a dask array, as a number if its value range has to be computed."""
     if bound is None:
         return None
     check_bounded_dtype(path, str(data.dtype.newbyteorder("=")), as_text(bound))
     if value_range is not None or not _core.bound_needs_range(as_text(bound)):
-        return resolved(bound, value_range)
+        return bound
     import dask.array as da
     from dask.base import compute
 

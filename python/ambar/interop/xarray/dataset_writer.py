@@ -214,6 +214,7 @@ class Session:
             chunks=division.chunks,
             shards=division.shards,
             error_bound=bound_of(path, encoding.error_bound, data, encoding.value_range),
+            value_range=encoding.value_range,
             **common,
         )
         data = aligned(data, start, division.shards, division.blocks)
@@ -283,10 +284,10 @@ def _warn_of_lossless_chunks(path: str, array: Array, start: tuple[int, ...]) ->
         return
     if start[0] % (rows := array.chunks[0]):
         warn(
-            f"{path}: the last chunk has room for {rows} along the first dimension. With the "
-            "appended values it is stored without loss, as its values would move a second time. "
-            f"Append multiples of {rows}, or create the array with shorter chunks: "
-            "encoding={name: {'chunks': (1, ...)}}"
+            f"{path}: appended rows share a chunk of {rows} rows with stored ones; that chunk is "
+            "stored without loss, because a second encoding would add to the errors of the stored "
+            f"rows. Fill chunks of {rows} rows with each write, or create the array with chunks of "
+            "fewer rows: encoding={name: {'chunks': (1, ...)}}"
         )
 
 

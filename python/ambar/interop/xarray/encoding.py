@@ -60,8 +60,14 @@ class ArrayEncoding:
                 f"encoding['shards']={shards} of variable {name!r}: expected a multiple of "
                 f"encoding['chunks']={chunks}"
             )
-        given = (encoding.get(key) for key in ("profile", "error_bound", "value_range"))
-        return cls(chunks, shards, fill, *given)
+        return cls(
+            chunks,
+            shards,
+            fill,
+            profile=encoding.get("profile"),
+            error_bound=encoding.get("error_bound"),
+            value_range=encoding.get("value_range"),
+        )
 
     def check_masks(self, name: str, masks: Iterable[Any]) -> None:
         """Raise ValueError for an error bound if numbers mark missing values.

@@ -168,9 +168,11 @@ class WritableGroup(AbstractWritableDataStore):
         return {name: self._fitted(name, encoded[name], existing[name]) for name in encoded}
 
     def _check_bounded(self, name: Any, variable: xr.Variable) -> None:
-        """Raise ValueError for another dtype than that of an array with an error bound."""
+        """Raise ValueError for values that an array with an error bound cannot hold exactly."""
         array = self._committed.array(name) if self._committed else None
-        if array is not None and array.error_bound and variable.dtype != array.dtype:
+        if array is None or not array.error_bound:
+            return
+        if not np.can_cast(variable.dtype, array.dtype, "safe"):
             raise _core.InvalidError(
                 f"variable {name!r} is {array.dtype} with the error bound {array.error_bound}, "
                 f"found {variable.dtype}, whose conversion may exceed the bound; convert the "
