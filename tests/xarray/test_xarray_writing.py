@@ -234,6 +234,44 @@ def test_chunks_that_lose_their_bound_are_announced(path: Path) -> None:
         dataset.isel(t=slice(4, 5)).ambar.write(path, append_dim="t")
 
 
+def test_times_that_the_stored_units_cannot_hold_are_refused(path: Path) -> None:
+    times = np.datetime64("2020-01-01", "ns") + np.arange(3) * np.timedelta64(6, "h")
+    dataset = xr.Dataset({"a": ("t", np.arange(3.0))}, coords={"t": times})
+    first, later = dataset.isel(t=slice(0, 1)), dataset.isel(t=slice(1, 3))
+    first.ambar.write(path)
+    with pytest.warns(UserWarning, match="int"), pytest.raises(ValueError, match=r"'t' .*'days"):
+        later.ambar.write(path, append_dim="t")
+    first.ambar.write(path, mode="w", encoding={"t": {"units": "hours since 2020-01-01"}})
+    later.ambar.write(path, append_dim="t")
+    xr.testing.assert_identical(reopened(path).load(), dataset)
+
+
+def test_appended_datasets_have_all_variables(path: Path) -> None:
+    dataset = xr.Dataset({name: ("t", np.arange(4.0)) for name in ("a", "b")})
+    dataset.ambar.write(path)
+    with pytest.raises(ValueError, match=r"lacks \['b'\]"):
+        dataset.drop_vars("b").ambar.write(path, append_dim="t")
+    with pytest.raises(ValueError, match="the store lacks variable 'c'.* 4 instead of 8"):
+        dataset.assign(c=dataset["a"]).ambar.write(path, append_dim="t")
+    xr.testing.assert_identical(reopened(path).load(), dataset)
+
+
+def test_integers_that_overflow_are_refused(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("t", np.arange(4, dtype="i2"))})
+    dataset.ambar.write(path)
+    dataset.astype("i8").ambar.write(path, append_dim="t")
+    with pytest.raises(ValueError, match="int16, found values from 100000 to 100003"):
+        (dataset.astype("i8") + 100_000).ambar.write(path, append_dim="t")
+
+
+def test_a_second_bound_is_announced(path: Path, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).random(5000)
+    xr.Dataset({"a": ("t", values)}).ambar.write(path, encoding={"a": {"error_bound": 0.1}})
+    again = reopened(path).load()
+    with pytest.warns(UserWarning, match="'a' was read from an array with the error bound 1e-1"):
+        again.ambar.write(tmp_path / "again.ambar", encoding={"a": {"error_bound": 0.2}})
+
+
 def test_values_within_a_bound_are_moved_once(path: Path) -> None:
     values = np.random.default_rng(0).random((40, 50))
     dataset = xr.Dataset({"a": (("t", "x"), values)})

@@ -104,7 +104,10 @@ def limits_of(
 
 
 def _ends(value_range: Sequence[float]) -> tuple[float, float]:
-    ends = [float(end) for end in value_range]
+    try:
+        ends = [float(end) for end in value_range]
+    except (TypeError, ValueError):
+        ends = []
     if len(ends) != 2 or not np.isfinite(ends).all() or ends[0] > ends[1]:
         raise _core.InvalidError(
             f"invalid value_range: {value_range!r}; expected (lowest, highest), two finite numbers"

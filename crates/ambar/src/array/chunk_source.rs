@@ -13,8 +13,8 @@ use super::row_pieces::RowPieces;
 use super::shard::ExistingEntry;
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::codec::{
-    self, ChunkGeometry, ChunkPadding, CodecChain, CodecScratch, LeafCells, Profile, Purpose,
-    choose, with_scratch,
+    self, ChunkGeometry, ChunkPadding, CodecChain, CodecScratch, LeafCells, PaddingValues, Profile,
+    Purpose, choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -521,12 +521,12 @@ impl<'a> ChunkSource<'a> {
             }
             let held = self.held(chunk);
             if held.iter().product::<usize>() < bytes / size {
-                if is_whole && is_grid {
-                    padding.fill.fill(raw, size, chunk_shape, &held);
-                } else if is_whole {
-                    ChunkPadding::LOSSLESS
-                        .fill
-                        .fill(raw, size, chunk_shape, &held);
+                if is_whole {
+                    let values = match is_grid {
+                        true => padding.values,
+                        false => PaddingValues::Repeated,
+                    };
+                    values.write(raw, size, chunk_shape, &held);
                 }
                 geometry.held = is_grid.then_some(&held[..]);
             }

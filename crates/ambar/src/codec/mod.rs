@@ -36,7 +36,7 @@ pub(crate) use checksum::check_crc32c;
 pub(crate) use choice::{
     ChunkSamples, CodecChoice, Purpose, choose, choose_corners, choose_long, samples,
 };
-pub(crate) use padding::ChunkPadding;
+pub(crate) use padding::{ChunkPadding, PaddingValues};
 pub(crate) use scratch::{AlignedBuffer, CodecScratch, Scratch, with_scratch};
 
 /// The trade-off between size and speed of an array's codecs. Without an error bound all are lossless.

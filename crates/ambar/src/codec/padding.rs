@@ -6,14 +6,14 @@ use ambar_codec::ErrorBound;
 /// The padding of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkPadding {
-    pub fill: PaddingFill,
+    pub values: PaddingValues,
     /// Whether the encoder must know how many finite values are the array's: bounds of the mean squared error do not count others.
     pub is_counted: bool,
 }
 
 /// The values of padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PaddingFill {
+pub(crate) enum PaddingValues {
     /// The first value of the chunk, which general compressors store in few bytes.
     Repeated,
     /// The last value along each dimension. The codec `ambar` codes such padding by its predictions, and transforms it.
@@ -23,7 +23,7 @@ pub(crate) enum PaddingFill {
 impl ChunkPadding {
     /// The padding for codecs without error bounds.
     pub(crate) const LOSSLESS: Self = Self {
-        fill: PaddingFill::Repeated,
+        values: PaddingValues::Repeated,
         is_counted: false,
     };
 
@@ -31,18 +31,18 @@ impl ChunkPadding {
     pub(crate) fn of_ambar(bound: ErrorBound, is_fast: bool) -> Self {
         Self {
             // Bit-packed streams code padding like all values.
-            fill: match is_fast {
-                true => PaddingFill::Repeated,
-                false => PaddingFill::Extended,
+            values: match is_fast {
+                true => PaddingValues::Repeated,
+                false => PaddingValues::Extended,
             },
             is_counted: matches!(bound, ErrorBound::Rms(_)),
         }
     }
 }
 
-impl PaddingFill {
-    /// Fills the padding of a chunk, which has a shape and in all dimensions the first `held` values of its array.
-    pub(crate) fn fill(self, raw: &mut [u8], size: usize, shape: &[u64], held: &[usize]) {
+impl PaddingValues {
+    /// Writes the padding of a chunk, which has a shape and in all dimensions the first `held` values of its array.
+    pub(crate) fn write(self, raw: &mut [u8], size: usize, shape: &[u64], held: &[usize]) {
         let Some(rows) = Rows::new(shape, held) else {
             return;
         };
@@ -128,13 +128,13 @@ mod tests {
     use super::*;
 
     /// The values of a 3 x 4 chunk with 2 x 3 values of its array.
-    fn filled(padding: PaddingFill, values: [f32; 6]) -> Vec<f32> {
+    fn filled(padding: PaddingValues, values: [f32; 6]) -> Vec<f32> {
         let mut chunk = [9.0f32; 12];
         for (k, value) in values.iter().enumerate() {
             chunk[k / 3 * 4 + k % 3] = *value;
         }
         let raw: &mut [u8] = bytemuck::cast_slice_mut(&mut chunk);
-        padding.fill(raw, 4, &[3, 4], &[2, 3]);
+        padding.write(raw, 4, &[3, 4], &[2, 3]);
         chunk.to_vec()
     }
 
@@ -142,11 +142,11 @@ mod tests {
     fn padding_keeps_the_values_of_the_array() {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         assert_eq!(
-            filled(PaddingFill::Repeated, values),
+            filled(PaddingValues::Repeated, values),
             [1.0, 2.0, 3.0, 1.0, 4.0, 5.0, 6.0, 1.0, 1.0, 1.0, 1.0, 1.0]
         );
         assert_eq!(
-            filled(PaddingFill::Extended, values),
+            filled(PaddingValues::Extended, values),
             [1.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0, 6.0, 4.0, 5.0, 6.0, 6.0]
         );
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn arrays_without_dimensions_have_no_padding() {
         let mut raw = [1, 0];
-        PaddingFill::Repeated.fill(&mut raw, 2, &[], &[]);
+        PaddingValues::Repeated.write(&mut raw, 2, &[], &[]);
         assert_eq!(raw, [1, 0]);
     }
 }

@@ -16,6 +16,7 @@ from xarray.backends.common import AbstractWritableDataStore, _encode_variable_n
 from xarray.backends.zarr import FillValueCoder, encode_zarr_attr_value, encode_zarr_variable
 
 from ambar import _core
+from ambar._util.user_warnings import warn
 from ambar.interop.xarray.encoding import ArrayEncoding, check_conversions
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.store.dtypes import refuse_arrays
@@ -32,6 +33,9 @@ _V3: dict[str, Any] = (
 )
 
 Region = Mapping[Any, slice]
+
+LOSSY_BOUND = "lossy_compression_error_bound"
+"""The attribute that states the error bound of an array."""
 
 
 class WritableGroup(AbstractWritableDataStore):
@@ -133,6 +137,7 @@ class WritableGroup(AbstractWritableDataStore):
                 f"append_dim={self._append_dim!r} does not match any existing dataset dimensions "
                 f"{dims}"
             )
+        self._check_complete(variables, existing)
         for name in new:
             check_conversions(variables[name], name)
         encoded, attrs = self.encode({name: variables[name] for name in new}, attributes)
@@ -162,10 +167,37 @@ class WritableGroup(AbstractWritableDataStore):
         for name, variable in variables.items():
             _check_type(name, variable, decoded[name])
             self._check_bounded(name, variable)
+            _check_integers(name, variable, existing[name])
             copies[name] = variable.copy(deep=False)
             copies[name].encoding = decoded[name].encoding
         encoded, _ = self.encode(copies, {})
+        for name, variable in encoded.items():
+            if variables[name].dtype.kind in "mM":
+                _check_units(name, variable, existing[name])
         return {name: self._fitted(name, encoded[name], existing[name]) for name in encoded}
+
+    def _check_complete(
+        self, variables: Mapping[Any, xr.Variable], existing: Mapping[str, xr.Variable]
+    ) -> None:
+        """Raise ValueError if variables would have different lengths along `append_dim`."""
+        dim = self._append_dim
+        if dim is None or not existing:
+            return
+        known = [name for name, variable in existing.items() if dim in variable.dims]
+        if missing := [name for name in known if name not in variables]:
+            raise ValueError(
+                f"append_dim={dim!r}: the dataset lacks {missing}, which would be shorter than the "
+                "other variables; add them"
+            )
+        length = self.get_dimensions().get(dim, 0)
+        for name, variable in variables.items():
+            if name not in existing and dim in variable.dims:
+                expected = length + variable.sizes[dim]
+                raise ValueError(
+                    f"append_dim={dim!r}: the store lacks variable {name!r}, which would have "
+                    f"{variable.sizes[dim]} instead of {expected} values; write all of it with "
+                    "mode='a', without append_dim"
+                )
 
     def _check_bounded(self, name: Any, variable: xr.Variable) -> None:
         """Raise ValueError for values that an array with an error bound cannot hold exactly."""
@@ -216,6 +248,12 @@ class WritableGroup(AbstractWritableDataStore):
     def _create(self, name: str, variable: xr.Variable, *, explicit: bool) -> None:
         attributes = dict(variable.attrs)
         encoding = ArrayEncoding.of(variable, name, explicit=explicit)
+        if encoding.error_bound is not None and LOSSY_BOUND in attributes:
+            warn(
+                f"variable {name!r} was read from an array with the error bound "
+                f"{attributes[LOSSY_BOUND]}: its errors and those of the new bound add up, and the "
+                "store states the new one alone. Write the original values if they exist"
+            )
         masks = [attributes.get(key) for key in ("_FillValue", "missing_value")]
         encoding.check_masks(name, masks)
         fill = attributes.pop("_FillValue", None)
@@ -278,6 +316,36 @@ def _plain(value: Any, place: str) -> Any:
         f"Invalid attribute in Dataset.attrs: {place} is of type {type(value).__name__}, which "
         "JSON cannot represent; use a string, a number, a bool or a list of these"
     )
+
+
+def _check_integers(name: Any, new: xr.Variable, old: xr.Variable) -> None:
+    """Raise ValueError for integers in memory that the stored integers cannot hold."""
+    kinds = {new.dtype.kind, old.dtype.kind}
+    if not kinds <= set("iu") or new.chunks is not None or not new.size:
+        return
+    if {"scale_factor", "add_offset"} & set(old.attrs):
+        return
+    low, high = int(new.values.min()), int(new.values.max())
+    limits = np.iinfo(old.dtype)
+    if low < limits.min or high > limits.max:
+        raise ValueError(
+            f"variable {name!r} is stored as {old.dtype}, found values from {low} to {high}; store "
+            "it in a larger dtype"
+        )
+
+
+def _check_units(name: Any, new: xr.Variable, old: xr.Variable) -> None:
+    """Raise ValueError if times were encoded in other units than those of the stored array.
+
+    xarray does so where integers cannot hold them.
+    """
+    stored, found = (str(variable.attrs.get("units", "")) for variable in (old, new))
+    # The reference date may be spelt differently.
+    if stored.partition(" since ")[0] != found.partition(" since ")[0]:
+        raise ValueError(
+            f"variable {name!r} is stored as {old.dtype} in {stored!r}, which cannot hold the new "
+            f"values; create the store with encoding={{{name!r}: {{'units': {found!r}}}}}"
+        )
 
 
 def _check_type(name: Any, new: xr.Variable, old: xr.Variable) -> None:
