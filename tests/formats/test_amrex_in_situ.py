@@ -162,10 +162,15 @@ def test_a_box_that_is_missing_keeps_all_from_committing(
 
 
 def plotfile_program(mpi: Mpi, folder: Path, mode: str, path: Path, value: float) -> list[str]:
-    """Run plotfile.cpp on two ranks; return what it printed, by rank."""
+    """Run plotfile.cpp on two ranks; return what it printed, by rank.
+
+    Where the ranks end before MPI does, mpirun may kill one before it ends by itself: any status is right.
+    """
     headers = f"-I{PROGRAMS / 'amrex'}"
     program = compile_program(mpi, SOURCES / "plotfile.cpp", folder, headers)
-    return sorted(run_ranks(mpi, 2, program, path, str(value), mode).stdout.splitlines())
+    expect = None if mode.endswith(":die") else 0
+    done = run_ranks(mpi, 2, program, path, str(value), mode, expect=expect)
+    return sorted(done.stdout.splitlines())
 
 
 def time_of(path: Path) -> float:
