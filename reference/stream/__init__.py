@@ -151,11 +151,14 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
 def read_level_options(s, reader: Reader) -> None:
     """Read the level options (7.1)."""
     options = reader.unpack("B")
-    s.level_scaling, s.interpolations, s.wavelet = 0, [], ()
-    if options == 32:
+    s.level_scaling, s.interpolations, s.wavelet, s.coefficient_bound = 0, [], (), None
+    if options in (32, 96):
         bits = reader.unpack("H")
         check(0 < bits < 1 << 9, f"invalid wavelet levels {bits:#x}")
         s.wavelet = bits & 7, bits >> 3 & 7, bits >> 6
+        if options == 96:
+            s.coefficient_bound = bound = reader.unpack("d")
+            check(0 < bound < np.inf, f"invalid bound of coefficients {bound}")
         return
     check(options < 32, "reserved bits of the level options are set")
     s.level_scaling = options & 7
@@ -187,7 +190,8 @@ def read_weights(reader: Reader, t: int, bits: int) -> list[float]:
 
 def check_wavelet(s, count: int, shapes: list) -> None:
     """Check that a stream with regions of these shapes may hold wavelet coefficients (7.17)."""
-    plain = count > 0 and s.layout == ARRAY and s.bound == "absolute" and not s.masked
+    bounds = ("absolute", "mapped") if s.coefficient_bound else ("absolute",)
+    plain = count > 0 and s.layout == ARRAY and s.bound in bounds and not s.masked
     check(plain and s.contexts == BY_ROW and s.packets == 1, "wavelets do not apply to the stream")
     for shape in shapes:
         is_long = (not k or n > 1 << k - 1 for n, k in zip(shape, s.wavelet))

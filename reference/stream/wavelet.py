@@ -1,4 +1,4 @@
-"""Wavelet coefficients, and values from them (format.md, 7.17)."""
+"""Wavelet coefficients, values from them, and corrections of values (format.md, 7.17)."""
 
 import numpy as np
 
@@ -41,8 +41,13 @@ class Axis:
 class Wavelet(Traversal):
     """Decodes the regions of a stream `s` of wavelet coefficients; its fields are those of 7.1."""
 
+    def bin_width(self, level: int) -> float:  # noqa: ARG002 (coefficients have no levels)
+        """Return the bin width of what is decoded: coefficients, or corrections."""
+        return min(2 * self.bound, float(self.limit))
+
     def region(self, index: np.ndarray, coded: np.ndarray, present: np.ndarray) -> None:
         """Decode a region of indices into the stream's values; all points are coded."""
+        self.bound = self.s.coefficient_bound or self.s.error_bound
         axes = [Axis(*pair) for pair in zip(index.shape, self.s.wavelet)]
         values, shape = np.zeros(index.shape, self.T), index.shape
         magnitudes = np.zeros((*shape[:2], shape[2] + 2), np.int64)
@@ -57,7 +62,18 @@ class Wavelet(Traversal):
         for d in (2, 1, 0):
             for level in reversed(range(self.s.wavelet[d])):
                 self.lift(np.moveaxis(values, d, 0)[:: 1 << level])
-        self.s.out[index] = self.finite_or_zero(values)
+        self.s.out[index] = values = self.finite_or_zero(values)
+        if self.s.coefficient_bound:
+            self.correct(index, points, values)
+
+    def correct(self, index: np.ndarray, points: np.ndarray, values: np.ndarray) -> None:
+        """Decode the corrections of values from coefficients."""
+        self.bound, shape = self.s.error_bound, index.shape
+        sums = np.zeros((shape[0] + 1, shape[1] + 1, shape[2]), np.int64)
+        for z, y in np.ndindex(*shape[:2]):
+            contexts = 28 + np.minimum(10, sums[z + 1, y] + sums[z, y + 1])
+            row = values[z, y].copy(), index[z, y], points[z, y], values[z, y], contexts, False
+            sums[z + 1, y + 1] = around(np.pad(self.points(0, *row), 1))
 
     def lift(self, values: np.ndarray) -> None:
         """Perform the four steps along the first dimension."""

@@ -164,7 +164,7 @@ def test_a_box_that_is_missing_keeps_all_from_committing(
 def plotfile_program(mpi: Mpi, folder: Path, mode: str, path: Path, value: float) -> list[str]:
     """Run plotfile.cpp on two ranks; return what it printed, by rank.
 
-    Where the ranks end before MPI does, mpirun may kill one before it ends by itself: any status is right.
+    Where the ranks end before MPI does, any status is right: mpirun may have killed one of them.
     """
     headers = f"-I{PROGRAMS / 'amrex'}"
     program = compile_program(mpi, SOURCES / "plotfile.cpp", folder, headers)

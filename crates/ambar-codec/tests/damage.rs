@@ -133,7 +133,35 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
         );
         all.push((stream.unwrap(), values.len()));
     }
+    all.extend(samples_with_corrections());
     all
+}
+
+/// Small streams of wavelet coefficients with corrections.
+fn samples_with_corrections() -> Vec<(Vec<u8>, usize)> {
+    let bounds = [ErrorBound::Absolute(1e-2), ErrorBound::Relative(1e-3)];
+    let stream = |bound: ErrorBound| {
+        let layout = Layout::Array(&[10, 12, 13]);
+        let wave = |n: usize, i: usize| (0.8 * (i % n) as f32).sin();
+        let values: Vec<f32> = (0..10 * 12 * 13)
+            .map(|i| 4.0 + wave(13, i) + wave(12, i / 13) + wave(10, i / 156))
+            .collect();
+        let params = tune_small(&values, &layout, bound).unwrap();
+        let [transformed, other] = [Some(0), None].map(|omitted| {
+            let params = params.with_wavelet(omitted);
+            encode(
+                &values,
+                &layout,
+                bound,
+                Some(params),
+                &mut Workspace::default(),
+            )
+            .unwrap()
+        });
+        assert!(transformed != other);
+        (transformed, values.len())
+    };
+    bounds.into_iter().map(stream).collect()
 }
 
 /// Small streams with a prelude: mapped with exceptions, masks and zeros, and clamped. Their first values are positive.

@@ -40,6 +40,8 @@ enum Coding {
     Packed,
     /// Wavelet coefficients.
     Wavelet,
+    /// Wavelet coefficients and corrections.
+    Corrected,
     /// With this number of level packets: 2 with contexts of levels, 3 of rows, 4 of planes.
     Packets(usize),
 }
@@ -52,6 +54,7 @@ impl Coding {
             Self::Plane => "plane",
             Self::Packed => "packed",
             Self::Wavelet => "wavelet",
+            Self::Corrected => "corrected",
             Self::Packets(2) => "packets2",
             Self::Packets(3) => "packets3",
             Self::Packets(_) => "packets4",
@@ -67,13 +70,16 @@ impl Coding {
         let small = tune_small(values, layout, bound).unwrap();
         match self {
             Self::Level => small.with_level_contexts(),
-            Self::Row => small,
+            Self::Row => small.with_wavelet(None),
             Self::Plane => tune(values, layout, bound).unwrap(),
             Self::Packed => small.with_bit_packing(),
-            Self::Wavelet => small.with_wavelet(Some(0)),
+            Self::Wavelet | Self::Corrected => small.with_wavelet(Some(0)),
             Self::Packets(2) => small.with_level_contexts().with_packets(2),
             Self::Packets(3) => small.with_packets(3),
-            Self::Packets(_) => tune(values, layout, bound).unwrap().with_packets(4),
+            Self::Packets(_) => tune(values, layout, bound)
+                .unwrap()
+                .with_wavelet(None)
+                .with_packets(4),
         }
     }
 }
@@ -105,6 +111,11 @@ fn check_values<T: Element>(
         ["stream", "values"].map(|suffix| folder.join(format!("{name}.{suffix}")));
     let params = Some(coding.params(values, layout.1, bound));
     let stream = encode(values, layout.1, bound, params, &mut Workspace::default()).unwrap();
+    if coding == Coding::Corrected {
+        let params = params.map(|params| params.with_wavelet(None));
+        let interpolated = encode(values, layout.1, bound, params, &mut Workspace::default());
+        assert!(stream.len() < interpolated.unwrap().len(), "{name}");
+    }
     let mut out = vec![T::from_f64(1.0); count];
     let bytes = |out: &[T]| -> Vec<u8> {
         out.iter()
@@ -537,6 +548,49 @@ fn wavelets() {
         &values,
         bound,
     );
+}
+
+/// Wavelet coefficients with corrections: absolute and relative bounds of arrays of two to four dimensions.
+#[test]
+fn corrected_wavelets() {
+    let shapes: [(&str, &[usize]); 3] = [
+        ("plane", &[41, 55]),
+        ("cube", &[12, 14, 17]),
+        ("volumes", &[2, 20, 19, 21]),
+    ];
+    for (name, shape) in shapes {
+        let mut noise = 1u32;
+        let values: Vec<f64> = (0..shape.iter().product())
+            .map(|mut i: usize| {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let waves = shape.iter().rev().map(|n| {
+                    let x = 2.0 * (i % n) as f64 / *n as f64 - 1.0;
+                    i /= n;
+                    oscillating(x, n / 4)
+                });
+                5.0 + waves.sum::<f64>() + f64::from(noise >> 16) * 1e-9
+            })
+            .collect();
+        let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+        let layout = (name, &Layout::Array(shape));
+        for bound in [
+            ("bound", ErrorBound::Absolute(1e-3)),
+            ("relative", ErrorBound::Relative(1e-4)),
+        ] {
+            check_values(Coding::Corrected, layout, &values, bound);
+        }
+        let loose = ("loose", ErrorBound::Absolute(1e-2));
+        check_values(Coding::Corrected, layout, &single, loose);
+    }
+}
+
+/// The Chebyshev polynomial of this degree.
+fn oscillating(x: f64, degree: usize) -> f64 {
+    let (mut before, mut value) = (1.0, x);
+    for _ in 1..degree {
+        (before, value) = (value, 2.0 * x * value - before);
+    }
+    value
 }
 
 /// Two of three root cells, each refined at its lower corner, and a distant cell.

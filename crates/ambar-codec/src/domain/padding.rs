@@ -148,6 +148,12 @@ impl<T: Element> Padding<T> {
         places
     }
 
+    /// The same points, with any values.
+    pub(crate) fn of_any_values(mut self) -> Self {
+        self.values.fill(PaddingValue::any());
+        self
+    }
+
     /// The number of padding points.
     pub(crate) fn len(&self) -> usize {
         self.values.len()

@@ -145,6 +145,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Replaces the literals of the last row, which begins at `start` in the region and is complete, by their values.
+    pub(crate) fn restore_literals<T: Element>(&mut self, start: usize, values: &mut [T]) {
+        for (at, word) in self.literals.drain(..) {
+            values[at - start] = T::from_word(word);
+        }
+    }
+
     /// Reads the residuals of a row that may have tokens with many raw bits, or literals, whose residual is 0.
     #[cold]
     fn read_long_residuals<T: Element>(&mut self, row: &Row<'_, T>) {

@@ -18,13 +18,12 @@ use crate::error::Result;
 use crate::predict::context::{self, ContextWeights, LAGRANGE_MULTIPLIER};
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
-use crate::quantize::row_encoder::{Encoder, square_error};
+use crate::quantize::row_encoder::Encoder;
 use crate::simd::dispatch::vectorised;
+use crate::stream::coefficients::{Bounded, Transformed};
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
-use crate::wavelet::axis::WaveletLevels;
-use crate::wavelet::{self, Synthesis, Transform};
 use crc_fast::crc32_iscsi as crc32c;
 use std::borrow::Cow;
 
@@ -124,9 +123,40 @@ fn encode_entropy_coded<T: Element>(
         }
         workspace.symbols = bounded;
     }
-    let stream = input.stream(&workspace.symbols, bound, params, prelude);
-    input.recycle(&mut workspace.buffers);
+    let transformed = smaller_transformed(values, layout, bound, params, workspace)?;
+    let smallest = transformed.as_ref().unwrap_or(&input);
+    let stream = smallest.stream(&workspace.symbols, bound, params, prelude);
+    for input in transformed.into_iter().chain([input]) {
+        input.recycle(&mut workspace.buffers);
+    }
     Ok(stream)
+}
+
+/// The values as wavelet coefficients with corrections, if the parameters allow them, and if they take fewer bits than the symbols
+/// of the workspace, which they replace.
+fn smaller_transformed<'a, T: Element>(
+    values: &'a [T],
+    layout: &Layout<'_>,
+    bound: f64,
+    params: EncoderParams,
+    workspace: &mut Workspace<T>,
+) -> Result<Option<EncoderInput<'a, T>>> {
+    let Some(omitted) = params.omitted_wavelet_levels().filter(|_| bound > 0.0) else {
+        return Ok(None);
+    };
+    let (contexts, buffers) = (params.contexts(), &mut workspace.buffers);
+    let mut input = EncoderInput::new(values, layout, bound, contexts, buffers)?;
+    input.transform(omitted, Bounded::Values, buffers);
+    if input.is_transformed() {
+        let others = std::mem::take(&mut workspace.symbols);
+        make_symbols(&input, bound, params, workspace);
+        if symbol_bits(&workspace.symbols, 1.0) < symbol_bits(&others, 1.0) {
+            return Ok(Some(input));
+        }
+        workspace.symbols = others;
+    }
+    input.recycle(&mut workspace.buffers);
+    Ok(None)
 }
 
 /// Whether more than 1/64 of `count` values, and 16 more, are literals. Lossless coding may then take less: the bound may be finer
@@ -202,22 +232,19 @@ pub(crate) fn make_symbols<T: Element>(
     params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) {
+    workspace.symbols.clear();
+    if let Some(transformed) = &input.transformed {
+        let coefficient_bound = transformed.coefficient_bound(bound, params.bound_ratio());
+        let bounds = (coefficient_bound, bound);
+        let memory = (&mut workspace.symbols, &mut workspace.decoded);
+        return transformed.make_symbols(&input.regions, bounds, input.least, memory);
+    }
     let levels = params.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, MAX_LEVELS);
     let traversal_params = TraversalParams {
         levels: &levels,
         context_weights: &ContextWeights::DEFAULT,
     };
     let dead_zones = params.uses_rdo().then(context::dead_zones);
-    workspace.symbols.clear();
-    if let Some(wavelet) = &input.wavelet {
-        for (number, region) in input.regions.iter().enumerate() {
-            let original = wavelet.originals.as_ref().map(|all| &all[number][..]);
-            let bins = (bound, levels[0].step);
-            let least = input.least;
-            make_coefficient_symbols(region, original, &wavelet.transform, bins, least, workspace);
-        }
-        return;
-    }
     // Smaller values cannot be decoded if the least value is larger than all errors.
     let least = input.least_within(2.0 * bound);
     for region in &input.regions {
@@ -233,41 +260,6 @@ pub(crate) fn make_symbols<T: Element>(
             &mut workspace.traversal,
         );
     }
-}
-
-/// Appends the symbols of a region of wavelet coefficients, with half the width and the width of their bins. The squared error
-/// is that of the values which follow from the coefficients, or of the coefficients if there are no original values.
-fn make_coefficient_symbols<T: Element>(
-    region: &RegionBuffer<'_, T>,
-    original: Option<&[T]>,
-    transform: &Transform,
-    (bound, step): (f64, f64),
-    least: Option<T>,
-    workspace: &mut Workspace<T>,
-) {
-    let before = workspace.symbols.square_error;
-    let dead_zones = context::dead_zones();
-    let mut encoder = Encoder::new(
-        region,
-        bound,
-        Some(&dead_zones),
-        None,
-        &mut workspace.symbols,
-    );
-    let [_, ny, nx] = region.shape;
-    let Some(original) = original else {
-        return wavelet::traversal::traverse(transform, step, &mut encoder, |_, _, _| ());
-    };
-    let decoded = &mut workspace.decoded;
-    decoded.resize(original.len(), T::default());
-    let mut synthesis = Synthesis::new(transform);
-    wavelet::traversal::traverse(transform, step, &mut encoder, |encoder, [z, y], values| {
-        encoder.restore_literals((z * ny + y) * nx, values);
-        synthesis.row([z, y], values, decoded);
-    });
-    synthesis.finish(decoded);
-    let least = least.unwrap_or(T::from_f64(f64::NEG_INFINITY));
-    workspace.symbols.square_error = before + square_error(original, decoded, 2.0 * bound, least);
 }
 
 /// Values arranged in regions, and the parts of the stream that describe the arrangement.
@@ -287,13 +279,7 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
     /// The smallest value, if no value is below 0 and errors are measured.
     pub(crate) least: Option<T>,
     /// The transform, if the regions hold wavelet coefficients instead of values.
-    wavelet: Option<TransformedRegions<'a, T>>,
-}
-
-/// A transform, and the values of which regions hold the coefficients, unless they were dropped.
-struct TransformedRegions<'a, T: Clone> {
-    transform: Transform,
-    originals: Option<Vec<Cow<'a, [T]>>>,
+    transformed: Option<Transformed<'a, T>>,
 }
 
 impl<'a, T: Element> EncoderInput<'a, T> {
@@ -385,7 +371,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             masks,
             predicts_holes,
             least: None,
-            wavelet: None,
+            transformed: None,
         })
     }
 
@@ -404,41 +390,22 @@ impl<'a, T: Element> EncoderInput<'a, T> {
 
     /// Whether the regions hold wavelet coefficients.
     pub(crate) fn is_transformed(&self) -> bool {
-        self.wavelet.is_some()
+        self.transformed.is_some()
     }
 
     /// Replaces the values by wavelet coefficients, in the memory of `buffers`, with the possible levels of each dimension less
     /// `omitted` ones. Does nothing where the transform does not apply.
-    pub(crate) fn transform(&mut self, omitted: u8, buffers: &mut Vec<Vec<T>>) {
-        let is_dense = self.arrangement == Arrangement::Array && self.masks.is_none();
-        let shape = self.regions.first().map(|region| region.shape);
-        let Some((shape, levels)) =
-            shape.and_then(|shape| Some((shape, WaveletLevels::of_shape(shape, omitted)?)))
-        else {
-            return;
-        };
-        let mut regions = self.regions.iter();
-        if !is_dense || !regions.all(|region| wavelet::are_predictable(&region.values)) {
-            return;
+    pub(crate) fn transform(&mut self, omitted: u8, bounded: Bounded, buffers: &mut Vec<Vec<T>>) {
+        if self.arrangement == Arrangement::Array && self.masks.is_none() {
+            self.transformed = Transformed::new(&mut self.regions, omitted, bounded, buffers);
         }
-        let transform = Transform::new(shape, levels);
-        let originals = self.regions.iter_mut().map(|region| {
-            region.padding = None;
-            let mut coefficients = buffers.pop().unwrap_or_default();
-            transform.coefficients(&region.values, &mut coefficients);
-            std::mem::replace(&mut region.values, Cow::Owned(coefficients))
-        });
-        self.wavelet = Some(TransformedRegions {
-            originals: Some(originals.collect()),
-            transform,
-        });
     }
 
     /// Drops the values from which wavelet coefficients were computed. Squared errors are then those of the coefficients, which
     /// are nearly the same, and known without the inverse transform.
     pub(crate) fn drop_originals(&mut self) {
-        if let Some(wavelet) = &mut self.wavelet {
-            wavelet.originals = None;
+        if let Some(transformed) = &mut self.transformed {
+            transformed.drop_originals();
         }
     }
 
@@ -467,7 +434,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         let packets = match (self.arrangement, params.packets()) {
             (Arrangement::Cells, _) => PacketCount::Exactly(1),
             // Coefficients belong to no level.
-            _ if self.wavelet.is_some() => PacketCount::Exactly(1),
+            _ if self.is_transformed() => PacketCount::Exactly(1),
             // Levels of separate planes or rows are not those of the array.
             (Arrangement::Array, _) if params.separate_dimensions() > 0 => PacketCount::Exactly(1),
             // Components and exceptions belong to no level.
@@ -477,9 +444,9 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             (_, Some(count)) => PacketCount::Exactly(count),
             (_, None) => PacketCount::AtMost(MAX_PACKETS),
         };
-        let contexts = match &self.wavelet {
-            Some(_) => Contexts::Row,
-            None => params.contexts(),
+        let contexts = match self.is_transformed() {
+            true => Contexts::Row,
+            false => params.contexts(),
         };
         let coded = match contexts {
             Contexts::Level => token_groups::encode(symbols, packets),
@@ -510,8 +477,10 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         } else {
             out.push(self.shift as u8);
         }
-        let wavelet = self.wavelet.as_ref();
-        params.write(wavelet.map(|wavelet| wavelet.transform.levels()), &mut out);
+        let wavelet = self.transformed.as_ref().map(|transformed| {
+            transformed.options(transformed.coefficient_bound(bound, params.bound_ratio()))
+        });
+        params.write(wavelet, &mut out);
         if let Some((fill, masks)) = &self.masks {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);

@@ -6,6 +6,7 @@ use crate::entropy::tables::log2;
 use crate::error::Result;
 use crate::predict::context::LAGRANGE_MULTIPLIER;
 use crate::stream::bound_search::{BoundSearch, MAX_TRIALS, power};
+use crate::stream::coefficients::Bounded;
 use crate::stream::encode::{EncoderInput, Workspace, make_symbols, supported, symbol_bits};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
@@ -158,7 +159,7 @@ pub(crate) fn encode<T: Element>(
     let least = prelude.minimum.map(T::from_word);
     input.least = least;
     if let Some(omitted) = params.omitted_wavelet_levels() {
-        input.transform(omitted, &mut buffers);
+        input.transform(omitted, Bounded::Mean, &mut buffers);
     }
     let found = widest_bound(&input, budget, params, workspace)?;
     let mut stream = found.map(|bound| finish(&input, bound, params, prelude, workspace));
@@ -194,7 +195,7 @@ fn widest_bound<T: Element>(
     params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) -> Result<Option<f64>> {
-    let first = budget.bound * params.first_ratio();
+    let first = budget.bound * params.bound_ratio();
     let (best, last) = budget.search().widest(first, |bound| {
         Ok(budget.quantize_and_measure(input, bound, params, workspace))
     })?;

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod bound_properties;
 pub(crate) mod bound_search;
+pub(crate) mod coefficients;
 pub(crate) mod compress;
 pub(crate) mod decode;
 pub(crate) mod encode;
@@ -18,4 +19,5 @@ pub(crate) mod prelude;
 pub(crate) mod properties;
 pub(crate) mod sample;
 pub(crate) mod tune;
+mod wavelet_choice;
 pub(crate) mod weight_fit;

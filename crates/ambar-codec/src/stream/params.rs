@@ -8,7 +8,7 @@ use crate::error::{Error, Result, corrupt};
 use crate::predict::interpolation::Interpolation;
 use crate::predict::row::InterpolationLevel;
 use crate::stream::header::Contexts;
-use crate::wavelet::axis::WaveletLevels;
+use crate::wavelet::WaveletOptions;
 
 /// Level scalings: the factor by which the bound of each level is tighter than that of the next finer one, and the
 /// largest factor in all.
@@ -40,11 +40,11 @@ pub struct EncoderParams {
     /// Whether the encoder uses rate-distortion optimisation: it minimises rate and squared error together, without a
     /// bound of single values.
     uses_rdo: bool,
-    /// If the encoder transforms arrays by wavelets, as it may with rate-distortion optimisation: how many of the possible
-    /// levels of each dimension it omits.
+    /// If the encoder transforms arrays by wavelets: how many of the possible levels of each dimension it omits.
     omitted_wavelet_levels: Option<u8>,
-    /// The first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
-    first_ratio: Option<f32>,
+    /// A bound relative to another one; 1 if `None`. Where only the mean squared error is bounded, it is the first bound to try,
+    /// relative to that of uniform errors; otherwise that of wavelet coefficients, relative to that of values.
+    bound_ratio: Option<f32>,
     /// Whether streams are lossless where that is smaller, although the bound allows errors.
     tries_lossless: bool,
     /// How many slow dimensions of a region of an array are separate, 0 to 2.
@@ -53,15 +53,11 @@ pub struct EncoderParams {
     moved_dimensions: u8,
 }
 
-/// The bit of the level options which states that the stream holds wavelet coefficients.
-const WAVELET: u8 = 1 << 5;
-
 impl EncoderParams {
     /// Writes the level options of a stream, which may hold wavelet coefficients.
-    pub(crate) fn write(self, wavelet: Option<WaveletLevels>, out: &mut Vec<u8>) {
-        if let Some(levels) = wavelet {
-            out.push(WAVELET);
-            return levels.write(out);
+    pub(crate) fn write(self, wavelet: Option<WaveletOptions>, out: &mut Vec<u8>) {
+        if let Some(options) = wavelet {
+            return options.write(out);
         }
         let default = Interpolation::default();
         let count = self
@@ -75,8 +71,8 @@ impl EncoderParams {
         }
     }
 
-    /// Reads the level options of a stream with these contexts, and the transform of its regions, if they hold wavelet
-    /// coefficients. `region` is their shape if they may.
+    /// Reads the level options of a stream with these contexts, and those of wavelets if it holds coefficients. `region` is the
+    /// shape of its regions if it may.
     ///
     /// # Errors
     /// `ReservedBits`, or `Corrupt`.
@@ -84,28 +80,24 @@ impl EncoderParams {
         cursor: &mut Cursor<'_>,
         contexts: Contexts,
         region: Option<[usize; 3]>,
-    ) -> Result<(Self, Option<WaveletLevels>)> {
+    ) -> Result<(Self, Option<WaveletOptions>)> {
         let byte = cursor.byte()?;
-        if byte == WAVELET {
+        if byte & WaveletOptions::BIT > 0 {
             let region = region.ok_or_else(|| {
                 corrupt!(
-                    "the stream holds wavelet coefficients; expected an array with values and without a mask, an absolute \
-                     bound, contexts by row and one packet"
+                    "the stream holds wavelet coefficients; expected an array with values and without a mask, a bound, \
+                     contexts by row and one packet"
                 )
             })?;
-            let levels = WaveletLevels::read(cursor, region)?;
-            return Ok((Self::default(), Some(levels)));
+            let options = WaveletOptions::read(byte, cursor, region)?;
+            return Ok((Self::default(), Some(options)));
         }
         let (level_scaling, count) = (byte & 7, usize::from(byte >> 3 & 3));
         if byte >> 5 != 0 {
             return Err(Error::ReservedBits {
                 field: "level options",
                 found: byte,
-                reserved: if byte & WAVELET > 0 {
-                    !WAVELET
-                } else {
-                    0b1100_0000
-                },
+                reserved: 0b1100_0000,
             });
         }
         if usize::from(level_scaling) >= LEVEL_SCALINGS.len() {
@@ -136,15 +128,22 @@ impl EncoderParams {
         }
     }
 
-    /// Replaces whether arrays of which only the mean squared error is bounded become wavelet coefficients. If so, each dimension
+    /// Replaces whether arrays become wavelet coefficients, where these take fewer bits than interpolation. If so, each dimension
     /// is transformed as often as its length allows, minus `omitted` times. `None` turns wavelets off, as do contexts of
-    /// levels and values that are not finite.
+    /// levels, lossless coding, and values that are not finite.
     #[must_use]
     pub fn with_wavelet(self, omitted: Option<u8>) -> Self {
         Self {
             omitted_wavelet_levels: omitted,
             ..self
         }
+    }
+
+    /// As [`with_wavelet`](Self::with_wavelet), for all dimensions in their order: none are separate or moved.
+    pub(crate) fn with_whole_wavelet(self, omitted: u8) -> Self {
+        self.with_wavelet(Some(omitted))
+            .with_separate_dimensions(0)
+            .with_moved_dimensions(0)
     }
 
     /// How many of the possible levels of each dimension are omitted; `None` if arrays are not transformed by wavelets.
@@ -158,18 +157,19 @@ impl EncoderParams {
         Self { uses_rdo, ..self }
     }
 
-    /// Replaces the first bound to try, relative to that of uniform errors, where only the mean squared error is bounded.
-    pub(crate) fn with_first_ratio(self, ratio: f64) -> Self {
-        let first_ratio = Some(ratio as f32).filter(|ratio| ratio.is_normal());
+    /// Replaces the first bound to try, relative to that of uniform errors, where only the mean squared error is bounded;
+    /// otherwise that of wavelet coefficients, relative to that of values.
+    pub(crate) fn with_bound_ratio(self, ratio: f64) -> Self {
+        let bound_ratio = Some(ratio as f32).filter(|ratio| ratio.is_normal());
         Self {
-            first_ratio,
+            bound_ratio,
             ..self
         }
     }
 
-    /// The first bound to try, relative to that of uniform errors.
-    pub(crate) fn first_ratio(self) -> f64 {
-        f64::from(self.first_ratio.unwrap_or(1.0))
+    /// The first bound to try, relative to that of uniform errors, or the bound of wavelet coefficients, relative to that of values.
+    pub(crate) fn bound_ratio(self) -> f64 {
+        f64::from(self.bound_ratio.unwrap_or(1.0))
     }
 
     /// Whether the encoder uses rate-distortion optimisation.

@@ -10,17 +10,15 @@ use crate::stream::encode::{
 };
 use crate::stream::header::Contexts;
 use crate::stream::interpolation_choice::{self, Proposals};
-use crate::stream::mean_error::{self, ErrorBudget, Trial};
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
 use crate::stream::sample::{are_rougher, costliest_run, costliest_tile, difference_costs};
+use crate::stream::wavelet_choice::{with_smaller_corrected, with_smaller_transform};
 
 /// Maximum number of values of a sample of an array or of blocks.
 const MAX_SAMPLE: usize = 1 << 16;
 /// Maximum number of cells of a sample of a tree: with 2^16, streams are less than 1 % smaller.
 const MAX_CELL_SAMPLE: usize = 1 << 13;
-/// Maximum number of values to compare wavelets with interpolation.
-const MAX_WAVELET_SAMPLE: usize = 1 << 18;
 
 /// Maximum ratio of the estimated size of separate regions to that of whole ones: the sample may differ from the other values.
 const MAX_SEPARATED_SIZE: f64 = 0.9;
@@ -98,8 +96,12 @@ fn tune_with<T: Element>(
             chosen = lossless.with_lossless_trial(true);
         }
     }
-    if let (true, Some((shape, _))) = (params.uses_rdo(), layout.as_array()) {
-        chosen = with_smaller_transform(values, shape, bound, chosen)?;
+    if let Some((shape, _)) = layout.as_array() {
+        if params.uses_rdo() {
+            chosen = with_smaller_transform(values, shape, bound, chosen)?;
+        } else if bound > 0.0 && !chosen.tries_lossless() {
+            chosen = with_smaller_corrected(values, shape, bound, (chosen, bits))?;
+        }
     }
     // The parameters do not depend on the kind of bound.
     Ok(chosen.with_rdo(false))
@@ -266,88 +268,6 @@ fn tune_by_sample<T: Element>(
     };
     let chosen = trials.choose(params, &proposals);
     Ok((chosen.params, chosen.cost.total() + mask_bits))
-}
-
-/// Chooses wavelets or interpolation, by bits at equal squared error.
-fn with_smaller_transform<T: Element>(
-    values: &[T],
-    shape: &[usize],
-    bound: f64,
-    params: EncoderParams,
-) -> Result<EncoderParams> {
-    let mut part = Vec::new();
-    let (shape, values) = if values.len() > MAX_WAVELET_SAMPLE {
-        (
-            costliest_tile(values, shape, bound, MAX_WAVELET_SAMPLE, &mut part),
-            &part[..],
-        )
-    } else {
-        (shape.to_vec(), values)
-    };
-    let (moved, moved_shape) = with_moved_dimensions(values, &shape, params.moved_dimensions());
-    let separated = separate_dimensions(&moved_shape, params.separate_dimensions());
-    let (layout, contexts) = (Layout::Array(&shape), params.contexts());
-    let mut workspace = Workspace::default();
-    let interpolated = EncoderInput::new(
-        &moved,
-        &Layout::Array(&separated),
-        bound,
-        contexts,
-        &mut Vec::new(),
-    )?;
-    let budget = ErrorBudget::new(bound, interpolated.count_finite(values));
-    let first = budget.trial(&interpolated, bound, params, &mut workspace);
-    let interpolation = mean_error::estimate(&interpolated, budget, first, params, &mut workspace);
-    let params = params.with_first_ratio(interpolation.ratio);
-    let mut trial = |input: &EncoderInput<'_, T>| {
-        budget.trial(input, interpolation.ratio * bound, params, &mut workspace)
-    };
-    let Some((transformed, first, omitted)) =
-        smallest_wavelet(values, &layout, bound, contexts, &mut trial)?
-    else {
-        return Ok(params);
-    };
-    let wavelet = mean_error::estimate(&transformed, budget, first, params, &mut workspace);
-    Ok(if wavelet.bits < interpolation.bits {
-        params
-            .with_first_ratio(wavelet.ratio)
-            .with_wavelet(Some(omitted))
-            .with_separate_dimensions(0)
-            .with_moved_dimensions(0)
-    } else {
-        params
-    })
-}
-
-/// The wavelet coefficients of which a trial takes the fewest bits, the trial, and how many levels they omit; `None` if no
-/// transform applies.
-///
-/// Each level gathers the energy of smooth values in fewer coefficients, but spreads that of local details along the other
-/// dimensions, where contexts predict fewer zeros.
-fn smallest_wavelet<'a, T: Element>(
-    values: &'a [T],
-    layout: &Layout<'_>,
-    bound: f64,
-    contexts: Contexts,
-    trial: &mut impl FnMut(&EncoderInput<'_, T>) -> Trial,
-) -> Result<Option<(EncoderInput<'a, T>, Trial, u8)>> {
-    let buffers = &mut Vec::new();
-    let mut best: Option<(EncoderInput<'a, T>, Trial, u8)> = None;
-    for omitted in 0.. {
-        let mut input = EncoderInput::new(values, layout, bound, contexts, buffers)?;
-        input.transform(omitted, buffers);
-        if !input.is_transformed() {
-            break;
-        }
-        input.drop_originals();
-        let found = trial(&input);
-        let is_smaller = |(_, best, _): &(_, Trial, _)| found.allowed_bits < best.allowed_bits;
-        if !best.as_ref().is_none_or(is_smaller) {
-            break;
-        }
-        best = Some((input, found, omitted));
-    }
-    Ok(best)
 }
 
 /// Maximum size ratio of the bit-packed stream to the entropy-coded one.

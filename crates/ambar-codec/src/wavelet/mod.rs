@@ -1,12 +1,15 @@
-//! The wavelet transform of streams that bound the mean squared error (`docs/format.md`, 7.17): each dimension of an
-//! array is transformed separately, up to seven times. The coefficients are quantized, and coded row by row.
+//! The wavelet transform (`docs/format.md`, 7.17): each dimension of an array is transformed separately, up to seven times. The
+//! coefficients are quantized, and coded row by row. Unless only the mean squared error is bounded, corrections follow of values
+//! whose error would be too large.
 //!
 //! The wavelet is the biorthogonal CDF 9/7 in lifting steps. Sources: A. Cohen, I. Daubechies, J.-C. Feauveau,
 //! "Biorthogonal bases of compactly supported wavelets", 1992; I. Daubechies, W. Sweldens, "Factoring wavelet transforms
-//! into lifting steps", 1998.
+//! into lifting steps", 1998. Corrections of outliers: S. Li, P. Lindstrom, J. Clyne, "Lossy scientific data compression with
+//! SPERR", 2023.
 
 pub(crate) mod axis;
 mod lifting;
+mod options;
 #[cfg(test)]
 mod tests;
 pub(crate) mod traversal;
@@ -16,6 +19,8 @@ use crate::predict::interpolate::finite_or_zero;
 use crate::simd::dispatch::vectorised;
 use axis::{Axis, WaveletLevels};
 use lifting::{RowBuffers, Rows};
+
+pub(crate) use options::WaveletOptions;
 
 /// The transform of a region.
 pub(crate) struct Transform {
@@ -116,6 +121,12 @@ impl<'a, T: Element> Synthesis<'a, T> {
         }
         replace_not_finite(region);
     }
+}
+
+/// The width of the bins of coefficients, and the unit of corrections, within a bound.
+pub(crate) fn bin_width<T: Element>(bound: f64) -> f64 {
+    // Larger steps would let sums overflow.
+    (2.0 * bound).min(T::MAX_PREDICTABLE)
 }
 
 /// The scales of the coefficients of a row.

@@ -4,11 +4,13 @@ use super::axis::{Axis, WaveletLevels};
 use super::{Synthesis, Transform};
 use crate::bound::ErrorBound;
 use crate::domain::regions::Layout;
+use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::error::Error;
-use crate::stream::compress::{encode, tune_small};
+use crate::stream::compress::{encode, tune, tune_small};
 use crate::stream::decode::{decode, inspect};
 use crate::stream::encode::Workspace;
+use crate::stream::params::EncoderParams;
 use proptest::prelude::*;
 
 /// Levels from their bits.
@@ -89,6 +91,58 @@ fn chunks_of_which_interpolation_makes_shorter_streams_are_not_transformed() {
     }
 }
 
+/// Where single values are bounded, too.
+#[test]
+fn chunks_of_which_interpolation_takes_fewer_bits_are_not_corrected() {
+    let shape = [24; 3];
+    let (layout, bound) = (Layout::Array(&shape), 1e-3);
+    let stream = |values: &[f64], omitted| {
+        let smooth = self::values(shape);
+        let params = tune_small(&smooth, &layout, bound).unwrap();
+        let params = params.with_wavelet(omitted);
+        encode(
+            values,
+            &layout,
+            bound,
+            Some(params),
+            &mut Workspace::default(),
+        )
+        .unwrap()
+    };
+    let spikes: Vec<f64> = (0..24 * 24 * 24).map(|i| f64::from(i % 997 == 0)).collect();
+    assert!(stream(&spikes, Some(0)) == stream(&spikes, None));
+    let wave = |i: usize| (0.01 * i as f64).sin() * (i / 576) as f64;
+    let waves: Vec<f64> = (0..24 * 24 * 24).map(wave).collect();
+    let [transformed, interpolated] = [Some(0), None].map(|omitted| stream(&waves, omitted));
+    assert!(transformed.len() < interpolated.len());
+}
+
+/// A smooth field within a fine bound, of which wavelets take far fewer bits.
+#[test]
+fn wavelets_are_chosen_for_smooth_values() {
+    let shape = [40, 40, 40];
+    let [_, ny, nx] = shape;
+    let smooth = |i: usize| {
+        let [z, y, x] = [i / nx / ny, i / nx % ny, i % nx].map(|k| k as f64);
+        (0.21 * z + 0.05 * x).sin() * (0.17 * y).cos() + (0.13 * x - 0.08 * y).sin()
+    };
+    let values: Vec<f64> = (0..shape.iter().product()).map(smooth).collect();
+    let (layout, bound) = (Layout::Array(&shape), 1e-6);
+    let tuned = tune(&values, &layout, bound).unwrap();
+    assert!(tuned.omitted_wavelet_levels().is_some(), "{tuned:?}");
+    let length = |params: EncoderParams| {
+        let workspace = &mut Workspace::default();
+        encode(&values, &layout, bound, Some(params), workspace)
+            .unwrap()
+            .len() as f64
+    };
+    let [transformed, interpolated] = [tuned, tuned.with_wavelet(None)].map(length);
+    assert!(
+        transformed <= 0.8 * interpolated,
+        "{transformed} {interpolated}"
+    );
+}
+
 /// A pulse is spread along whole dimensions by levels that are longer than it.
 #[test]
 fn pulses_are_transformed_fewer_times() {
@@ -111,6 +165,30 @@ fn pulses_are_transformed_fewer_times() {
     assert!(fewer <= 0.95 * most, "{fewer} {most}");
 }
 
+/// Checks that values hold a bound, except padding.
+fn check_corrected<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: ErrorBound,
+    omitted: u8,
+    ratio: f64,
+) {
+    let workspace = &mut Workspace::default();
+    let params = tune_small(values, layout, bound).unwrap();
+    let params = params.with_wavelet(Some(omitted)).with_bound_ratio(ratio);
+    let stream = encode(values, layout, bound, Some(params), workspace).unwrap();
+    assert_eq!(inspect(&stream).unwrap().values, values.len());
+    let mut found = vec![T::default(); values.len()];
+    decode(&stream, &mut found, workspace).unwrap();
+    for (at, (value, found)) in values.iter().zip(&found).enumerate() {
+        let is_within = bound.is_satisfied(value.to_f64(), found.to_f64());
+        assert!(
+            is_within || layout.is_padding(at),
+            "{at}: {value:?} {found:?}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -129,6 +207,33 @@ proptest! {
         }
         synthesis.finish(&mut found);
         prop_assert!(values.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+
+    #[test]
+    fn corrected_values_are_within_the_bound(
+        shape in [1..20usize, 1..40usize, 1..70usize],
+        digits in -3..14i32,
+        omitted in 0..4u8,
+        ratio in prop::sample::select(vec![1e-3, 0.5, 1.0, 1.4, 7.0, 1e6]),
+        offset in prop::sample::select(vec![0.0, 3.0, 1e9, 1e30]),
+        single in any::<bool>(),
+        relative in any::<bool>(),
+        held in [1..20usize, 1..40usize, 1..70usize],
+    ) {
+        let held: [usize; 3] = std::array::from_fn(|d| held[d].min(shape[d]));
+        let layout = Layout::PaddedArray { shape: &shape, held: &held };
+        let values: Vec<f64> = values(shape).into_iter().map(|x| x + offset).collect();
+        let bound = 10f64.powi(-digits);
+        let bound = match relative && bound < 1.0 {
+            true => ErrorBound::Relative(bound),
+            false => ErrorBound::Absolute(bound),
+        };
+        if single {
+            let values: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+            check_corrected(&values, &layout, bound, omitted, ratio);
+        } else {
+            check_corrected(&values, &layout, bound, omitted, ratio);
+        }
     }
 
     #[test]

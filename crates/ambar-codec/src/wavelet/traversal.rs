@@ -1,4 +1,5 @@
-//! The traversal of wavelet coefficients: row by row, with contexts from coefficients that have been coded.
+//! The traversals of wavelet coefficients, and of corrections of the values that follow from them: row by row, with contexts
+//! from rows that have been coded.
 
 use super::Transform;
 use crate::element::Element;
@@ -14,6 +15,11 @@ use crate::simd::dispatch::vectorised;
 const OWN_WEIGHT: f64 = 9.0;
 const PARENT_WEIGHT: f64 = 2.0;
 
+/// The first context of corrections. Those of coefficients are smaller, except the last one: magnitudes are at most 255.
+const FIRST_CORRECTION_CONTEXT: u8 = 28;
+/// The last context of corrections.
+const LAST_CORRECTION_CONTEXT: u8 = CONTEXTS as u8 - 2;
+
 /// Traverses the coefficients of a region, whose bins have the width `step`. Passes the position and the values of each row
 /// to `visit`, after it was coded.
 pub(crate) fn traverse<T: Element, C: RowCoder<T>>(
@@ -22,43 +28,113 @@ pub(crate) fn traverse<T: Element, C: RowCoder<T>>(
     coder: &mut C,
     mut visit: impl FnMut(&mut C, [usize; 2], &mut [T]),
 ) {
-    let [nz, ny, nx] = transform.shape;
-    let room = nx.next_multiple_of(LANES);
-    let mut magnitudes = Magnitudes::new(transform.shape);
-    let (predictions, mut values) = (vec![T::default(); room], vec![T::default(); room]);
-    let mut contexts = vec![0; room + LANES];
-    let mut present = vec![u64::MAX; nx.div_ceil(64)];
-    if let Some(last) = present.last_mut().filter(|_| nx % 64 > 0) {
-        *last = (1 << (nx % 64)) - 1;
-    }
-    let level = InterpolationLevel {
-        number: 0,
-        shift: 0,
-        step,
-        has_point_contexts: true,
-        has_plane_contexts: false,
-        interpolation: Interpolation::default(),
-    };
+    let mut rows = Rows::new(transform.shape, step);
     coder.begin_level(0);
-    for z in 0..nz {
-        for y in 0..ny {
-            magnitudes.contexts(transform, [z, y], &mut contexts[..room]);
-            coder.row(Row {
-                location: RowLocation {
-                    start: (z * ny + y) * nx,
-                    step: 1,
-                },
-                level,
-                predictions: &predictions,
-                contexts: Some(&contexts),
-                points: nx,
-                present: &present,
-                count: nx,
-                values: &mut values,
-                magnitudes: Some(magnitudes.row_mut([z, y], room)),
-            });
-            visit(coder, [z, y], &mut values[..nx]);
+    for row in rows.positions() {
+        let contexts = &mut rows.contexts[..rows.room];
+        rows.magnitudes.contexts(transform, row, contexts);
+        rows.code(coder, row);
+        visit(coder, row, rows.values());
+    }
+}
+
+/// Traverses the corrections of the values of a region, which are multiples of `step`. Replaces each row by what `visit` makes of
+/// the corrected one, of which it also gets the index of the first value.
+pub(crate) fn traverse_corrections<T: Element, C: RowCoder<T>>(
+    shape: [usize; 3],
+    step: f64,
+    region: &mut [T],
+    coder: &mut C,
+    mut visit: impl FnMut(&mut C, usize, &mut [T]),
+) {
+    let mut rows = Rows::new(shape, step);
+    coder.begin_level(0);
+    for row in rows.positions() {
+        let contexts = &mut rows.contexts[..rows.room];
+        rows.magnitudes.correction_contexts(row, contexts);
+        let start = rows.start(row);
+        let corrected = &mut region[start..][..shape[2]];
+        rows.predictions[..shape[2]].copy_from_slice(corrected);
+        rows.code(coder, row);
+        visit(coder, start, rows.values());
+        corrected.copy_from_slice(rows.values());
+    }
+}
+
+/// The rows of a region, all points of which are coded, and the memory of one.
+struct Rows<T> {
+    shape: [usize; 3],
+    level: InterpolationLevel,
+    /// The length of a row in whole groups of lanes.
+    room: usize,
+    predictions: Vec<T>,
+    contexts: Vec<u8>,
+    present: Vec<u64>,
+    values: Vec<T>,
+    magnitudes: Magnitudes,
+}
+
+impl<T: Element> Rows<T> {
+    /// Rows of which all predictions are 0.
+    fn new(shape: [usize; 3], step: f64) -> Self {
+        let nx = shape[2];
+        let room = nx.next_multiple_of(LANES);
+        let mut present = vec![u64::MAX; nx.div_ceil(64)];
+        if let Some(last) = present.last_mut().filter(|_| !nx.is_multiple_of(64)) {
+            *last = (1 << (nx % 64)) - 1;
         }
+        Self {
+            shape,
+            level: InterpolationLevel {
+                number: 0,
+                shift: 0,
+                step,
+                has_point_contexts: true,
+                has_plane_contexts: false,
+                interpolation: Interpolation::default(),
+            },
+            room,
+            predictions: vec![T::default(); room],
+            contexts: vec![0; room + LANES],
+            present,
+            values: vec![T::default(); room],
+            magnitudes: Magnitudes::new(shape),
+        }
+    }
+
+    /// The positions of all rows, in z and y.
+    fn positions(&self) -> impl Iterator<Item = [usize; 2]> + use<T> {
+        let [nz, ny, _] = self.shape;
+        (0..nz).flat_map(move |z| (0..ny).map(move |y| [z, y]))
+    }
+
+    /// The index of the first value of a row.
+    fn start(&self, [z, y]: [usize; 2]) -> usize {
+        (z * self.shape[1] + y) * self.shape[2]
+    }
+
+    /// Codes a row.
+    fn code<C: RowCoder<T>>(&mut self, coder: &mut C, row: [usize; 2]) {
+        let nx = self.shape[2];
+        coder.row(Row {
+            location: RowLocation {
+                start: self.start(row),
+                step: 1,
+            },
+            level: self.level,
+            predictions: &self.predictions,
+            contexts: Some(&self.contexts),
+            points: nx,
+            present: &self.present,
+            count: nx,
+            values: &mut self.values,
+            magnitudes: Some(self.magnitudes.row_mut(row, self.room)),
+        });
+    }
+
+    /// The values of the row that was coded.
+    fn values(&mut self) -> &mut [T] {
+        &mut self.values[..self.shape[2]]
     }
 }
 
@@ -106,24 +182,49 @@ impl Magnitudes {
         let weights = [OWN_WEIGHT, 0.5 * PARENT_WEIGHT].map(|part| (part / (4.0 * weight)) as f32);
         contexts_of_rows(rows(own), rows(parents), weights, out);
     }
+
+    /// Computes the contexts of a row of corrections, in whole groups of lanes.
+    fn correction_contexts(&self, [z, y]: [usize; 2], out: &mut [u8]) {
+        let before = [(y > 0).then(|| [z, y - 1]), (z > 0).then(|| [z - 1, y])];
+        let row = |row: [usize; 2]| &self.bytes[self.start(row)..][..out.len() + 2];
+        correction_contexts_of_rows(before.map(|at| at.map(row)), out);
+    }
+}
+
+/// Adds the magnitudes around each point of a group of lanes. `rows` begin one point before the first group.
+#[inline(always)]
+fn add_around(rows: [Option<&[u8]>; 2], first: usize, sums: &mut [u16; LANES]) {
+    for row in rows.iter().flatten() {
+        let window = &row[first..first + LANES + 2];
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum += u16::from(window[k]) + 2 * u16::from(window[k + 1]) + u16::from(window[k + 2]);
+        }
+    }
+}
+
+vectorised! {
+    /// Computes contexts of corrections from the magnitudes of up to two rows, which begin one point before the row.
+    fn correction_contexts_of_rows [] of [] (before: [Option<&[u8]>; 2], out: &mut [u8]) {
+        const MOST: u16 = (LAST_CORRECTION_CONTEXT - FIRST_CORRECTION_CONTEXT) as u16;
+        for (group, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mut sums = [0; LANES];
+            add_around(before, group * LANES, &mut sums);
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = FIRST_CORRECTION_CONTEXT + sum.min(MOST) as u8;
+            }
+        }
+    }
 }
 
 vectorised! {
     /// Computes contexts from the magnitudes of up to two rows of the same bands, and of up to two of coarser bands, which
     /// begin one point before the row.
     fn contexts_of_rows [] of [] (own: [Option<&[u8]>; 2], parents: [Option<&[u8]>; 2], weights: [f32; 2], out: &mut [u8]) {
-        let n = out.len() / LANES * LANES;
-        for first in (0..n).step_by(LANES) {
-            let mut sums = [[0u16; LANES]; 2];
+        for (group, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mut sums = [[0; LANES]; 2];
             for (sums, rows) in sums.iter_mut().zip([own, parents]) {
-                for row in rows.iter().flatten() {
-                    let window = &row[first..first + LANES + 2];
-                    for (k, sum) in sums.iter_mut().enumerate() {
-                        *sum += u16::from(window[k]) + 2 * u16::from(window[k + 1]) + u16::from(window[k + 2]);
-                    }
-                }
+                add_around(rows, group * LANES, sums);
             }
-            let out = &mut out[first..first + LANES];
             for (k, out) in out.iter_mut().enumerate() {
                 let [own, parents] = [sums[0][k], sums[1][k]].map(f32::from);
                 *out = context(own * weights[0] + parents * weights[1]);

@@ -9,7 +9,7 @@ use crate::error::{Error, Result, corrupt};
 use crate::stream::header::{Arrangement, BoundKind, Coding, Contexts, Header};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
-use crate::wavelet::axis::WaveletLevels;
+use crate::wavelet::WaveletOptions;
 
 /// The contents of a stream, as its header states.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,8 +60,8 @@ pub(super) struct ParsedStream<'a> {
     pub layout: ParsedLayout<'a>,
     pub shift: u32,
     pub params: EncoderParams,
-    /// The transform, if the stream holds wavelet coefficients.
-    pub wavelet: Option<WaveletLevels>,
+    /// The options of wavelets, if the stream holds coefficients.
+    pub wavelet: Option<WaveletOptions>,
     pub coding: Coding,
     pub is_masked: bool,
     pub rest: Cursor<'a>,
@@ -108,7 +108,7 @@ pub(super) fn parse_entropy_coded<'a>(
     }
     let can_hold_wavelets = coding.contexts == Contexts::Row
         && coding.packets == 1
-        && header.bound == BoundKind::Absolute
+        && !header.is_lossless()
         && !header.is_masked
         && values > 0;
     let region = match layout {
@@ -116,6 +116,12 @@ pub(super) fn parse_entropy_coded<'a>(
         _ => None,
     };
     let (params, wavelet) = EncoderParams::read(&mut cursor, coding.contexts, region)?;
+    let is_uncorrected = wavelet.is_some_and(|options| options.coefficient_bound.is_none());
+    if is_uncorrected && header.bound == BoundKind::Mapped {
+        return Err(corrupt!(
+            "the wavelet coefficients of mapped values have no corrections; expected them"
+        ));
+    }
     Ok(ParsedStream {
         info: StreamContent {
             value_size: header.value_size,

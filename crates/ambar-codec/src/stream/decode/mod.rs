@@ -286,10 +286,18 @@ fn decode_levels<T: Element>(
         last,
         scratch: &mut workspace.traversal,
     };
-    if let (ParsedLayout::Array { inner, .. }, Some(levels)) = (&parts.layout, parts.wavelet) {
-        let transform = Transform::new(*inner, levels);
+    if let (ParsedLayout::Array { inner, .. }, Some(options)) = (&parts.layout, parts.wavelet) {
+        let transform = Transform::new(*inner, options.levels);
         for part in out.chunks_exact_mut(inner.iter().product()) {
-            region_decoder.coefficients(&transform, part);
+            let bound = parts.info.bound;
+            region_decoder.coefficients(
+                &transform,
+                options.coefficient_bound.unwrap_or(bound),
+                part,
+            );
+            if options.coefficient_bound.is_some() {
+                region_decoder.corrections(*inner, bound, part);
+            }
         }
     } else if let ParsedLayout::Array { inner, .. } = parts.layout {
         let coarse = inner.map(|n| coarse_length(n, level));

@@ -16,8 +16,8 @@ use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_decoder::Decoder;
 use crate::stream::decode::downsample::{coarse_length, downsampled_index, scaled};
 use crate::stream::decode::sections::Masks;
-use crate::wavelet::traversal::traverse;
-use crate::wavelet::{Synthesis, Transform};
+use crate::wavelet::traversal::{traverse, traverse_corrections};
+use crate::wavelet::{Synthesis, Transform, bin_width};
 
 /// The decoder of all regions of a stream.
 pub(super) struct RegionDecoder<'a, T> {
@@ -118,20 +118,32 @@ impl<T: Element> RegionDecoder<'_, T> {
         Ok(())
     }
 
-    /// Decodes a region of wavelet coefficients.
-    pub(super) fn coefficients(&mut self, transform: &Transform, out: &mut [T]) {
-        let step = self.levels[0].step;
+    /// Decodes a region of wavelet coefficients within a bound.
+    pub(super) fn coefficients(&mut self, transform: &Transform, bound: f64, out: &mut [T]) {
+        let step = bin_width::<T>(bound);
         let mut synthesis = Synthesis::new(transform);
         let decoder = &mut self.decoder;
         let mut start = 0;
         traverse(transform, step, decoder, |decoder, row, values| {
-            for (at, word) in decoder.literals.drain(..) {
-                values[at - start] = T::from_word(word);
-            }
+            decoder.restore_literals(start, values);
             start += values.len();
             synthesis.row(row, values, out);
         });
         synthesis.finish(out);
+    }
+
+    /// Decodes the corrections of a region, so that its values are within a bound.
+    pub(super) fn corrections(&mut self, shape: [usize; 3], bound: f64, out: &mut [T]) {
+        let unit = bin_width::<T>(bound);
+        traverse_corrections(
+            shape,
+            unit,
+            out,
+            &mut self.decoder,
+            |decoder, start, values| {
+                decoder.restore_literals(start, values);
+            },
+        );
     }
 
     /// Fills the target from the phases of the last lattice that was decoded.

@@ -1,0 +1,224 @@
+//! The choice between wavelets and interpolation, by trials on a sample of the values.
+
+use crate::domain::components::with_moved_dimensions;
+use crate::domain::regions::{Layout, separate_dimensions};
+use crate::element::Element;
+use crate::error::Result;
+use crate::stream::coefficients::Bounded;
+use crate::stream::encode::{EncoderInput, Workspace, estimate_cost};
+use crate::stream::mean_error::{self, ErrorBudget};
+use crate::stream::params::EncoderParams;
+use crate::stream::sample::costliest_tile;
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+/// Maximum number of values to compare wavelets with interpolation.
+const MAX_SAMPLE: usize = 1 << 18;
+/// Maximum number of values for a first trial of wavelets with corrections.
+const MAX_FIRST_SAMPLE: usize = 1 << 16;
+/// Maximum ratio of the bits of wavelets with corrections to those of interpolation, which decodes faster and has level packets.
+const MAX_CORRECTED_SIZE: f64 = 0.95;
+/// As `MAX_CORRECTED_SIZE`, for a first trial, which others may improve by some part, and by some bits a value.
+const MAX_FIRST_SIZE: f64 = 1.2;
+const MAX_FIRST_EXCESS: f64 = 0.2;
+/// The ratio of the bound of coefficients to that of values in the first trials.
+const FIRST_BOUND_RATIO: f64 = 1.4;
+/// The factors between the ratios that are tried, and their range.
+const BOUND_RATIO_FACTORS: [f64; 2] = [1.4, 1.0 / 1.4];
+const BOUND_RATIOS: RangeInclusive<f64> = 0.5..=8.0;
+
+/// Chooses wavelets or interpolation, by bits at equal squared error.
+///
+/// # Errors
+/// As [`encode`](crate::encode).
+pub(crate) fn with_smaller_transform<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    params: EncoderParams,
+) -> Result<EncoderParams> {
+    let workspace = &mut Workspace::default();
+    let sample = Sample::new(values, shape, bound, MAX_SAMPLE);
+    let (budget, interpolation) = sample.interpolated(bound, params, |input| {
+        let budget = ErrorBudget::new(bound, input.count_finite(&sample.values));
+        let first = budget.trial(input, bound, params, workspace);
+        let estimate = mean_error::estimate(input, budget, first, params, workspace);
+        (budget, estimate)
+    })?;
+    let params = params.with_bound_ratio(interpolation.ratio);
+    let smallest =
+        sample.smallest_wavelet(bound, Bounded::Mean, params, f64::INFINITY, |input| {
+            let trial = budget.trial(input, interpolation.ratio * bound, params, workspace);
+            (trial.allowed_bits, trial)
+        })?;
+    let Some(smallest) = smallest else {
+        return Ok(params);
+    };
+    let first = smallest.trial;
+    let wavelet = mean_error::estimate(&smallest.input, budget, first, params, workspace);
+    Ok(if wavelet.bits < interpolation.bits {
+        params
+            .with_bound_ratio(wavelet.ratio)
+            .with_whole_wavelet(smallest.omitted)
+    } else {
+        params
+    })
+}
+
+/// Chooses wavelets with corrections or interpolation, by bits within the same bound. `bits` are those of all values with
+/// interpolation, estimated on a small sample.
+///
+/// # Errors
+/// As [`encode`](crate::encode).
+pub(crate) fn with_smaller_corrected<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    (params, bits): (EncoderParams, f64),
+) -> Result<EncoderParams> {
+    let workspace = &mut Workspace::default();
+    let mut trial = |input: &EncoderInput<'_, T>, ratio: f64| {
+        let params = params.with_bound_ratio(ratio);
+        estimate_cost(input, bound, params, 1.0, workspace).bits
+    };
+    let sample = Sample::new(values, shape, bound, MAX_FIRST_SAMPLE);
+    let first = sample.transformed(bound, Bounded::Values, params, 0)?;
+    let first = first.map(|input| trial(&input, FIRST_BOUND_RATIO));
+    let part = sample.values.len() as f64 / values.len().max(1) as f64;
+    if first.is_none_or(|first| first > sample.max_first(part * bits)) {
+        return Ok(params);
+    }
+    let sample = Sample::new(values, shape, bound, MAX_SAMPLE);
+    let interpolation = sample.interpolated(bound, params, |input| trial(input, 1.0))?;
+    let max_first = sample.max_first(interpolation);
+    let smallest = sample.smallest_wavelet(bound, Bounded::Values, params, max_first, |input| {
+        (trial(input, FIRST_BOUND_RATIO), ())
+    })?;
+    let Some(smallest) = smallest else {
+        return Ok(params);
+    };
+    let (mut best, mut ratio) = (smallest.bits, FIRST_BOUND_RATIO);
+    for factor in BOUND_RATIO_FACTORS {
+        while BOUND_RATIOS.contains(&(factor * ratio)) {
+            let bits = trial(&smallest.input, factor * ratio);
+            if bits >= best {
+                break;
+            }
+            (best, ratio) = (bits, factor * ratio);
+        }
+        if ratio > FIRST_BOUND_RATIO {
+            break;
+        }
+    }
+    Ok(if best <= MAX_CORRECTED_SIZE * interpolation {
+        params
+            .with_bound_ratio(ratio)
+            .with_whole_wavelet(smallest.omitted)
+    } else {
+        params
+    })
+}
+
+/// Values for which interpolation is compared with wavelets.
+struct Sample<'a, T: Clone> {
+    values: Cow<'a, [T]>,
+    shape: Vec<usize>,
+}
+
+impl<'a, T: Element> Sample<'a, T> {
+    /// The values of an array, or a tile of it that has at most `most`.
+    fn new(values: &'a [T], shape: &[usize], bound: f64, most: usize) -> Self {
+        if values.len() <= most {
+            return Self {
+                values: Cow::Borrowed(values),
+                shape: shape.to_vec(),
+            };
+        }
+        let mut part = Vec::new();
+        let shape = costliest_tile(values, shape, bound, most, &mut part);
+        Self {
+            values: Cow::Owned(part),
+            shape,
+        }
+    }
+
+    /// Maximum bits of a first trial of wavelets, with those of interpolation.
+    fn max_first(&self, interpolation: f64) -> f64 {
+        let excess = MAX_FIRST_EXCESS * self.values.len() as f64;
+        let most = MAX_CORRECTED_SIZE * interpolation + excess;
+        most.min(MAX_FIRST_SIZE * interpolation)
+    }
+
+    /// Calls `use_input` with the values as interpolation codes them.
+    fn interpolated<R>(
+        &self,
+        bound: f64,
+        params: EncoderParams,
+        use_input: impl FnOnce(&EncoderInput<'_, T>) -> R,
+    ) -> Result<R> {
+        let moved = params.moved_dimensions();
+        let (values, shape) = with_moved_dimensions(&self.values, &self.shape, moved);
+        let separated = separate_dimensions(&shape, params.separate_dimensions());
+        let layout = Layout::Array(&separated);
+        let input = EncoderInput::new(&values, &layout, bound, params.contexts(), &mut Vec::new())?;
+        Ok(use_input(&input))
+    }
+
+    /// The values as wavelet coefficients, with the possible levels less `omitted` ones; `None` if the transform does not apply.
+    fn transformed(
+        &self,
+        bound: f64,
+        bounded: Bounded,
+        params: EncoderParams,
+        omitted: u8,
+    ) -> Result<Option<EncoderInput<'_, T>>> {
+        let (layout, buffers) = (Layout::Array(&self.shape), &mut Vec::new());
+        let contexts = params.contexts();
+        let mut input = EncoderInput::new(&self.values, &layout, bound, contexts, buffers)?;
+        input.transform(omitted, bounded, buffers);
+        if bounded == Bounded::Mean {
+            input.drop_originals();
+        }
+        Ok(Some(input).filter(EncoderInput::is_transformed))
+    }
+
+    /// The wavelet coefficients of which a trial takes the fewest bits; `None` if no transform applies, or if the first trial takes
+    /// more than `max_first`. `try_input` returns the bits of a trial, and the trial.
+    ///
+    /// Each level gathers the energy of smooth values in fewer coefficients, but spreads that of local details along the other
+    /// dimensions, where contexts predict fewer zeros.
+    fn smallest_wavelet<R>(
+        &self,
+        bound: f64,
+        bounded: Bounded,
+        params: EncoderParams,
+        max_first: f64,
+        mut try_input: impl FnMut(&EncoderInput<'_, T>) -> (f64, R),
+    ) -> Result<Option<SmallestWavelet<'_, T, R>>> {
+        let mut best: Option<SmallestWavelet<'_, T, R>> = None;
+        for omitted in 0.. {
+            let Some(input) = self.transformed(bound, bounded, params, omitted)? else {
+                break;
+            };
+            let (bits, trial) = try_input(&input);
+            if bits >= best.as_ref().map_or(max_first, |best| best.bits) {
+                break;
+            }
+            best = Some(SmallestWavelet {
+                input,
+                bits,
+                trial,
+                omitted,
+            });
+        }
+        Ok(best)
+    }
+}
+
+/// Wavelet coefficients of which a trial took the fewest bits.
+struct SmallestWavelet<'a, T: Clone, R> {
+    input: EncoderInput<'a, T>,
+    bits: f64,
+    trial: R,
+    omitted: u8,
+}
