@@ -120,8 +120,11 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
     check(s.lossless or 0 < s.error_bound < np.inf, f"invalid bound {s.error_bound}")
     check(s.shift < 8 * s.dtype.itemsize, "a shift out of range")
     read_level_options(s, reader)
-    if s.wavelet:
-        check_wavelet(s, count, [region.shape for region in places])
+    if s.omitted is not None:
+        check_wavelet(s, count)
+    if s.layout == BLOCKS:
+        limit = 1.0 if s.omitted is not None else 0.4 if s.contexts == BY_ROW else 0.7
+        places = regions.of_blocks(places, s.side, limit)
     s.out = np.zeros(count + 1, s.dtype)  # the last one is for points without a value
     if count == 0:
         return s.out[:0]
@@ -136,7 +139,7 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
         s.packets = [AdaptivePacket(*packet) for packet in packets]
     else:
         s.packets = [Packet(*packet, s.states, tables, groups, s.group) for packet in packets]
-    traversal = Wavelet(s) if s.wavelet else Traversal(s)
+    traversal = Traversal(s) if s.omitted is None else Wavelet(s)
     for region in places:
         coded = present = region >= 0
         if s.predicted_holes:
@@ -151,11 +154,10 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
 def read_level_options(s, reader: Reader) -> None:
     """Read the level options (7.1)."""
     options = reader.unpack("B")
-    s.level_scaling, s.interpolations, s.wavelet, s.coefficient_bound = 0, [], (), None
+    s.level_scaling, s.interpolations, s.omitted, s.coefficient_bound = 0, [], None, None
     if options in (32, 96):
-        bits = reader.unpack("H")
-        check(0 < bits < 1 << 9, f"invalid wavelet levels {bits:#x}")
-        s.wavelet = bits & 7, bits >> 3 & 7, bits >> 6
+        s.omitted = reader.unpack("B")
+        check(s.omitted < 7, f"{s.omitted} omitted levels; expected less than 7")
         if options == 96:
             s.coefficient_bound = bound = reader.unpack("d")
             check(0 < bound < np.inf, f"invalid bound of coefficients {bound}")
@@ -188,18 +190,15 @@ def read_weights(reader: Reader, t: int, bits: int) -> list[float]:
     return [sharpness, outer, slope, *others]
 
 
-def check_wavelet(s, count: int, shapes: list) -> None:
-    """Check that a stream with regions of these shapes may hold wavelet coefficients (7.17)."""
+def check_wavelet(s, count: int) -> None:
+    """Check that a stream may hold wavelet coefficients (7.1)."""
     bounds = ("absolute", "mapped") if s.coefficient_bound else ("absolute",)
-    plain = count > 0 and s.layout == ARRAY and s.bound in bounds and not s.masked
+    plain = count > 0 and s.layout != CELLS and s.bound in bounds and not s.masked
     check(plain and s.contexts == BY_ROW and s.packets == 1, "wavelets do not apply to the stream")
-    for shape in shapes:
-        is_long = (not k or n > 1 << k - 1 for n, k in zip(shape, s.wavelet))
-        check(all(is_long), f"a region of the shape {shape} is too short for its wavelet levels")
 
 
-def read_regions(s, reader: Reader, count: int) -> list[np.ndarray]:
-    """Read the layout of a stream; return its regions (7.1)."""
+def read_regions(s, reader: Reader, count: int) -> list[np.ndarray] | np.ndarray:
+    """Read the layout of a stream; return its regions, or the places of its blocks (7.1)."""
     if s.layout == ARRAY:
         return regions.of_array(read_shape(reader, count), count)
     if s.layout == CELLS:
@@ -207,8 +206,7 @@ def read_regions(s, reader: Reader, count: int) -> list[np.ndarray]:
     s.side = [reader.number() for _ in range(3)]
     size = math.prod(s.side)
     check(size and count % size == 0, "the number of values is not a multiple of that of a block")
-    limit = 0.4 if s.contexts == BY_ROW else 0.7
-    return regions.of_blocks(reader, s.side, count // size, limit)
+    return regions.read_places(reader, count // size)
 
 
 def restore(s, coded: np.ndarray) -> np.ndarray:

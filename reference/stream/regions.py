@@ -39,8 +39,8 @@ def of_array(shape: list[int], count: int) -> list[np.ndarray]:
     return list(np.arange(count).reshape([1, 1, 1, *shape][-4:]))
 
 
-def of_blocks(reader: Reader, side: list[int], count: int, limit: float) -> list[np.ndarray]:
-    """Read block keys; return the regions of the blocks (7.3)."""
+def read_places(reader: Reader, count: int) -> np.ndarray:
+    """Read block keys; return the places of the blocks (7.3)."""
     coder, key, places = BinaryDecoder(reader.section()), 0, []
     for row in range(count):
         difference = coder.integer64()
@@ -49,7 +49,11 @@ def of_blocks(reader: Reader, side: list[int], count: int, limit: float) -> list
         check(key < 1 << 63, "a block key beyond 2^63")
         places.append([n - (1 << 20) for n in deinterleave(key, 3)])
     coder.end()
-    places = np.array(places, np.int64).reshape(-1, 3)
+    return np.array(places, np.int64).reshape(-1, 3)
+
+
+def of_blocks(places: np.ndarray, side: list[int], limit: float) -> list[np.ndarray]:
+    """Return the regions of blocks, which are filled at least to `limit` (7.3)."""
 
     def split(rows: np.ndarray, cuts: int) -> np.ndarray | None:
         dense = len(rows) == 1 or len(rows) / volume(places[rows]) >= limit
@@ -57,7 +61,7 @@ def of_blocks(reader: Reader, side: list[int], count: int, limit: float) -> list
 
     points = places[:, None] * side + np.indices(side).reshape(3, -1).T
     values = np.arange(points.size // 3).reshape(points.shape[:2])
-    sets = partition(np.arange(count), split) if count else []
+    sets = partition(np.arange(len(places)), split) if len(places) else []
     return [fill(points[s].reshape(-1, 3), values[s].ravel(), np.array(side)) for s in sets]
 
 

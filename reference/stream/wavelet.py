@@ -17,6 +17,11 @@ STEPS = (  # the first number of the changed values, and the weight
 )
 
 
+def possible_levels(length: int) -> int:
+    """Return how many times a dimension may be transformed: until it has fewer than 9 values."""
+    return next(k for k in range(8) if k == 7 or -(-length >> k) < 9)
+
+
 class Axis:
     """The arrangement of a dimension: for each number its index, band, scale, and parent or -1."""
 
@@ -48,7 +53,8 @@ class Wavelet(Traversal):
     def region(self, index: np.ndarray, coded: np.ndarray, present: np.ndarray) -> None:
         """Decode a region of indices into the stream's values; all points are coded."""
         self.bound = self.s.coefficient_bound or self.s.error_bound
-        axes = [Axis(*pair) for pair in zip(index.shape, self.s.wavelet)]
+        levels = [max(0, possible_levels(n) - self.s.omitted) for n in index.shape]
+        axes = [Axis(*pair) for pair in zip(index.shape, levels)]
         values, shape = np.zeros(index.shape, self.T), index.shape
         magnitudes = np.zeros((*shape[:2], shape[2] + 2), np.int64)
         zeros, points = np.zeros(shape[2], self.T), coded & present
@@ -60,7 +66,7 @@ class Wavelet(Traversal):
             coefficients = self.s.out[index[z, y]] * scale.astype(self.T)
             values[axes[0].index[z], axes[1].index[y], axes[2].index] = coefficients
         for d in (2, 1, 0):
-            for level in reversed(range(self.s.wavelet[d])):
+            for level in reversed(range(levels[d])):
                 self.lift(np.moveaxis(values, d, 0)[:: 1 << level])
         self.s.out[index] = values = self.finite_or_zero(values)
         if self.s.coefficient_bound:

@@ -584,6 +584,34 @@ fn corrected_wavelets() {
     }
 }
 
+/// Wavelet coefficients of blocks, which are planes: a region of four blocks, and one of a block.
+#[test]
+fn wavelets_of_blocks() {
+    let origins = [[0, 0, 0], [0, 0, 16], [0, 16, 0], [0, 16, 16], [0, 64, 32]];
+    let values: Vec<f64> = origins
+        .iter()
+        .flat_map(|[_, y, x]| {
+            (0..256).map(move |i| {
+                let waves = [y + i / 16, x + i % 16]
+                    .map(|place| oscillating(place as f64 / 48.0 - 1.0, 24));
+                5.0 + waves.iter().sum::<f64>()
+            })
+        })
+        .collect();
+    let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+    let layout = Layout::Blocks {
+        side: [1, 16, 16],
+        origins: &origins,
+    };
+    let layout = ("blocks", &layout);
+    let bound = ("loose", ErrorBound::Absolute(1e-2));
+    check_values(Coding::Corrected, layout, &single, bound);
+    let bound = ("bound", ErrorBound::Absolute(1e-3));
+    check_values(Coding::Corrected, layout, &values, bound);
+    let bound = ("rms", ErrorBound::Rms(1e-3));
+    check_values(Coding::Wavelet, layout, &values, bound);
+}
+
 /// The Chebyshev polynomial of this degree.
 fn oscillating(x: f64, degree: usize) -> f64 {
     let (mut before, mut value) = (1.0, x);

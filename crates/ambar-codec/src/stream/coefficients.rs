@@ -1,11 +1,11 @@
 //! Regions of wavelet coefficients, and the symbols of coefficients and corrections (`docs/format.md`, 7.17).
 
+use crate::domain::padding::Padding;
 use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
 use crate::entropy::symbols::Symbols;
 use crate::predict::context;
 use crate::quantize::row_encoder::{Encoder, square_error};
-use crate::wavelet::axis::WaveletLevels;
 use crate::wavelet::traversal::{traverse, traverse_corrections};
 use crate::wavelet::{self, Synthesis, Transform, WaveletOptions};
 use std::borrow::Cow;
@@ -21,7 +21,9 @@ pub(crate) enum Bounded {
 
 /// The transform of regions, and the values from which their coefficients were computed.
 pub(crate) struct Transformed<'a, T: Clone> {
-    transform: Transform,
+    omitted: u8,
+    /// The transform of each region.
+    transforms: Vec<Transform>,
     bounded: Bounded,
     /// Empty if the values were dropped.
     originals: Vec<RegionBuffer<'a, T>>,
@@ -29,38 +31,43 @@ pub(crate) struct Transformed<'a, T: Clone> {
 
 impl<'a, T: Element> Transformed<'a, T> {
     /// Replaces the values of regions by coefficients, in the memory of `buffers`, with the possible levels of each dimension less
-    /// `omitted` ones. `None` where the transform does not apply; the regions are then unchanged.
+    /// `omitted` ones. `None` if no level is left; the regions are then unchanged.
     pub(crate) fn new(
         regions: &mut [RegionBuffer<'a, T>],
         omitted: u8,
         bounded: Bounded,
         buffers: &mut Vec<Vec<T>>,
     ) -> Option<Self> {
-        let shape = regions.first()?.shape;
-        let levels = WaveletLevels::of_shape(shape, omitted)?;
-        if !regions
+        let transforms: Vec<Transform> = regions
             .iter()
-            .all(|region| wavelet::are_predictable(&region.values))
-        {
+            .map(|region| Transform::new(region.shape, omitted))
+            .collect();
+        if transforms.iter().all(Transform::is_identity) {
             return None;
         }
-        let transform = Transform::new(shape, levels);
-        let originals = regions.iter_mut().map(|region| {
+        let pairs = regions.iter_mut().zip(&transforms);
+        let originals = pairs.map(|(region, transform)| {
             let mut coefficients = buffers.pop().unwrap_or_default();
             transform.coefficients(&region.values, &mut coefficients);
             RegionBuffer {
-                shape,
+                shape: region.shape,
                 values: std::mem::replace(&mut region.values, Cow::Owned(coefficients)),
                 valid: None,
                 // Corrections of padding are not needed.
-                padding: region.padding.take().map(|padding| padding.of_any_values()),
+                padding: region.padding.take().map(Padding::of_any_values),
             }
         });
         Some(Self {
+            omitted,
             originals: originals.collect(),
-            transform,
+            transforms,
             bounded,
         })
+    }
+
+    /// The values.
+    pub(crate) fn into_originals(self) -> Vec<RegionBuffer<'a, T>> {
+        self.originals
     }
 
     /// Drops the values. Squared errors are then those of the coefficients, which are nearly the same, and known without the
@@ -72,7 +79,7 @@ impl<'a, T: Element> Transformed<'a, T> {
     /// What the stream states, for coefficients within a bound.
     pub(crate) fn options(&self, coefficient_bound: f64) -> WaveletOptions {
         WaveletOptions {
-            levels: self.transform.levels(),
+            omitted: self.omitted,
             coefficient_bound: (self.bounded == Bounded::Values).then_some(coefficient_bound),
         }
     }
@@ -99,26 +106,21 @@ impl<'a, T: Element> Transformed<'a, T> {
         let dead_zones = context::dead_zones();
         let least = least.unwrap_or(T::from_f64(f64::NEG_INFINITY));
         let mut originals = self.originals.iter();
-        for region in regions {
+        for (region, transform) in regions.iter().zip(&self.transforms) {
             let before = symbols.square_error;
             let mut encoder =
                 Encoder::new(region, coefficient_bound, Some(&dead_zones), None, symbols);
             let Some(original) = originals.next() else {
-                traverse(&self.transform, step, &mut encoder, |_, _, _| ());
+                traverse(transform, step, &mut encoder, |_, _, _| ());
                 continue;
             };
             let [_, ny, nx] = region.shape;
             decoded.resize(original.values.len(), T::default());
-            let mut synthesis = Synthesis::new(&self.transform);
-            traverse(
-                &self.transform,
-                step,
-                &mut encoder,
-                |encoder, [z, y], values| {
-                    encoder.restore_literals((z * ny + y) * nx, values);
-                    synthesis.row([z, y], values, decoded);
-                },
-            );
+            let mut synthesis = Synthesis::new(transform);
+            traverse(transform, step, &mut encoder, |encoder, [z, y], values| {
+                encoder.restore_literals((z * ny + y) * nx, values);
+                synthesis.row([z, y], values, decoded);
+            });
             synthesis.finish(decoded);
             match self.bounded {
                 Bounded::Mean => {

@@ -21,9 +21,10 @@ use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
 use crate::simd::dispatch::vectorised;
 use crate::stream::coefficients::{Bounded, Transformed};
-use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
+use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode, RegionRules};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
+use crate::wavelet;
 use crc_fast::crc32_iscsi as crc32c;
 use std::borrow::Cow;
 
@@ -144,17 +145,17 @@ fn smaller_transformed<'a, T: Element>(
     let Some(omitted) = params.omitted_wavelet_levels().filter(|_| bound > 0.0) else {
         return Ok(None);
     };
-    let (contexts, buffers) = (params.contexts(), &mut workspace.buffers);
-    let mut input = EncoderInput::new(values, layout, bound, contexts, buffers)?;
-    input.transform(omitted, Bounded::Values, buffers);
-    if input.is_transformed() {
-        let others = std::mem::take(&mut workspace.symbols);
-        make_symbols(&input, bound, params, workspace);
-        if symbol_bits(&workspace.symbols, 1.0) < symbol_bits(&others, 1.0) {
-            return Ok(Some(input));
-        }
-        workspace.symbols = others;
+    let bounds = (bound, Bounded::Values);
+    let buffers = &mut workspace.buffers;
+    let Some(input) = EncoderInput::transformed(values, layout, bounds, omitted, buffers)? else {
+        return Ok(None);
+    };
+    let others = std::mem::take(&mut workspace.symbols);
+    make_symbols(&input, bound, params, workspace);
+    if symbol_bits(&workspace.symbols, 1.0) < symbol_bits(&others, 1.0) {
+        return Ok(Some(input));
     }
+    workspace.symbols = others;
     input.recycle(&mut workspace.buffers);
     Ok(None)
 }
@@ -291,6 +292,36 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         contexts: Contexts,
         buffers: &mut Vec<Vec<T>>,
     ) -> Result<Self> {
+        Self::in_regions(values, layout, bound, contexts.region_rules(), buffers)
+    }
+
+    /// Transforms values by wavelets, with the possible levels of each dimension less `omitted` ones, in the memory of `buffers`.
+    /// `None` where the transform does not apply.
+    pub(crate) fn transformed(
+        values: &'a [T],
+        layout: &Layout<'_>,
+        (bound, bounded): (f64, Bounded),
+        omitted: u8,
+        buffers: &mut Vec<Vec<T>>,
+    ) -> Result<Option<Self>> {
+        if matches!(layout, Layout::Cells { .. }) || !wavelet::are_predictable(values) {
+            return Ok(None);
+        }
+        let mut input = Self::in_regions(values, layout, bound, RegionRules::FILLED, buffers)?;
+        if input.masks.is_none() {
+            input.transformed = Transformed::new(&mut input.regions, omitted, bounded, buffers);
+        }
+        Ok(Some(input).filter(Self::is_transformed))
+    }
+
+    /// Arranges values in regions.
+    fn in_regions(
+        values: &'a [T],
+        layout: &Layout<'_>,
+        bound: f64,
+        rules: RegionRules,
+        buffers: &mut Vec<Vec<T>>,
+    ) -> Result<Self> {
         layout.check(values.len())?;
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
@@ -322,14 +353,14 @@ impl<'a, T: Element> EncoderInput<'a, T> {
                 let coded_keys = blocks::encode_keys(&keys);
                 write_number(coded_keys.len() as u64, &mut header);
                 header.extend(coded_keys);
-                let regions = blocks::regions(&keys, contexts.min_fill());
+                let regions = blocks::regions(&keys, rules.min_fill);
                 all.extend(regions.iter().map(|region| {
                     let buffer = buffers.pop().unwrap_or_default();
                     regions::gather(region, *side, values, buffer)
                 }));
                 let has_holes = all.iter().any(|dense| dense.valid.is_some());
                 predicts_holes =
-                    has_holes && contexts.can_predict_holes() && bound > 0.0 && fill.is_none();
+                    has_holes && rules.can_predict_holes && bound > 0.0 && fill.is_none();
                 if predicts_holes {
                     for (region, dense) in regions.iter().zip(&mut all) {
                         holes::extrapolate_hole_faces(region, *side, dense);
@@ -393,14 +424,6 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         self.transformed.is_some()
     }
 
-    /// Replaces the values by wavelet coefficients, in the memory of `buffers`, with the possible levels of each dimension less
-    /// `omitted` ones. Does nothing where the transform does not apply.
-    pub(crate) fn transform(&mut self, omitted: u8, bounded: Bounded, buffers: &mut Vec<Vec<T>>) {
-        if self.arrangement == Arrangement::Array && self.masks.is_none() {
-            self.transformed = Transformed::new(&mut self.regions, omitted, bounded, buffers);
-        }
-    }
-
     /// Drops the values from which wavelet coefficients were computed. Squared errors are then those of the coefficients, which
     /// are nearly the same, and known without the inverse transform.
     pub(crate) fn drop_originals(&mut self) {
@@ -416,7 +439,12 @@ impl<'a, T: Element> EncoderInput<'a, T> {
 
     /// Returns the memory of dense regions to `buffers`.
     pub(crate) fn recycle(self, buffers: &mut Vec<Vec<T>>) {
-        let values = self.regions.into_iter().map(|region| region.values);
+        let originals = self.transformed.map(Transformed::into_originals);
+        let regions = self
+            .regions
+            .into_iter()
+            .chain(originals.into_iter().flatten());
+        let values = regions.map(|region| region.values);
         buffers.extend(values.filter_map(|values| match values {
             Cow::Owned(values) => Some(values),
             Cow::Borrowed(_) => None,

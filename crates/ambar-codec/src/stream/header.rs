@@ -223,7 +223,7 @@ impl Header {
             && (self.arrangement != Arrangement::Blocks
                 || self.is_lossless()
                 || self.is_masked
-                || !coding.contexts.can_predict_holes())
+                || !coding.contexts.region_rules().can_predict_holes)
         {
             return Err(corrupt!(
                 "hole prediction applies only to lossy streams of unmasked blocks with level or plane contexts; \
@@ -234,19 +234,33 @@ impl Header {
     }
 }
 
-impl Contexts {
-    /// The part of a region of blocks that must be filled. Holes cost less time with row contexts, because their
-    /// points are not predicted.
-    pub(crate) fn min_fill(self) -> f64 {
-        match self {
-            Self::Row => blocks::MIN_FILL_ROW_CONTEXTS,
-            Self::Level | Self::Plane => blocks::MIN_FILL,
-        }
-    }
-
+/// How blocks become regions.
+#[derive(Clone, Copy)]
+pub(crate) struct RegionRules {
+    /// The part of a region of blocks that must be filled.
+    pub min_fill: f64,
     /// Whether the points of holes between blocks can be predicted.
-    pub(crate) fn can_predict_holes(self) -> bool {
-        self != Self::Row
+    pub can_predict_holes: bool,
+}
+
+impl RegionRules {
+    /// Regions without holes, which wavelets require.
+    pub(crate) const FILLED: Self = Self {
+        min_fill: 1.0,
+        can_predict_holes: false,
+    };
+}
+
+impl Contexts {
+    /// How blocks become regions. Holes cost less time with row contexts, because their points are not predicted.
+    pub(crate) fn region_rules(self) -> RegionRules {
+        RegionRules {
+            min_fill: match self {
+                Self::Row => blocks::MIN_FILL_ROW_CONTEXTS,
+                Self::Level | Self::Plane => blocks::MIN_FILL,
+            },
+            can_predict_holes: self != Self::Row,
+        }
     }
 }
 

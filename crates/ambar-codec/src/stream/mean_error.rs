@@ -156,11 +156,15 @@ pub(crate) fn encode<T: Element>(
     let mut buffers = std::mem::take(&mut workspace.buffers);
     let mut input = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
     let budget = ErrorBudget::new(bound, input.count_finite(values));
+    if let Some(omitted) = params.omitted_wavelet_levels() {
+        let bounds = (bound, Bounded::Mean);
+        let transformed = EncoderInput::transformed(values, layout, bounds, omitted, &mut buffers)?;
+        if let Some(transformed) = transformed {
+            input = transformed;
+        }
+    }
     let least = prelude.minimum.map(T::from_word);
     input.least = least;
-    if let Some(omitted) = params.omitted_wavelet_levels() {
-        input.transform(omitted, Bounded::Mean, &mut buffers);
-    }
     let found = widest_bound(&input, budget, params, workspace)?;
     let mut stream = found.map(|bound| finish(&input, bound, params, prelude, workspace));
     if let (Some(bound), Some(found), true) = (found, &mut stream, input.is_transformed()) {

@@ -71,25 +71,25 @@ impl EncoderParams {
         }
     }
 
-    /// Reads the level options of a stream with these contexts, and those of wavelets if it holds coefficients. `region` is the
-    /// shape of its regions if it may.
+    /// Reads the level options of a stream with these contexts, and those of wavelets if it holds coefficients, which is an error
+    /// unless `allows_wavelets`.
     ///
     /// # Errors
     /// `ReservedBits`, or `Corrupt`.
     pub(crate) fn read(
         cursor: &mut Cursor<'_>,
         contexts: Contexts,
-        region: Option<[usize; 3]>,
+        allows_wavelets: bool,
     ) -> Result<(Self, Option<WaveletOptions>)> {
         let byte = cursor.byte()?;
         if byte & WaveletOptions::BIT > 0 {
-            let region = region.ok_or_else(|| {
-                corrupt!(
-                    "the stream holds wavelet coefficients; expected an array with values and without a mask, a bound, \
-                     contexts by row and one packet"
-                )
-            })?;
-            let options = WaveletOptions::read(byte, cursor, region)?;
+            if !allows_wavelets {
+                return Err(corrupt!(
+                    "the stream holds wavelet coefficients; expected an array or blocks with values and without a mask, \
+                     a bound, contexts by row and one packet"
+                ));
+            }
+            let options = WaveletOptions::read(byte, cursor)?;
             return Ok((Self::default(), Some(options)));
         }
         let (level_scaling, count) = (byte & 7, usize::from(byte >> 3 & 3));

@@ -96,12 +96,12 @@ fn tune_with<T: Element>(
             chosen = lossless.with_lossless_trial(true);
         }
     }
-    if let Some((shape, _)) = layout.as_array() {
-        if params.uses_rdo() {
-            chosen = with_smaller_transform(values, shape, bound, chosen)?;
-        } else if bound > 0.0 && !chosen.tries_lossless() {
-            chosen = with_smaller_corrected(values, shape, bound, (chosen, bits))?;
-        }
+    if matches!(layout, Layout::Cells { .. }) {
+        // Wavelets do not apply.
+    } else if params.uses_rdo() {
+        chosen = with_smaller_transform(values, layout, bound, chosen)?;
+    } else if bound > 0.0 && !chosen.tries_lossless() {
+        chosen = with_smaller_corrected(values, layout, bound, (chosen, bits))?;
     }
     // The parameters do not depend on the kind of bound.
     Ok(chosen.with_rdo(false))

@@ -1,14 +1,14 @@
 //! The choice between wavelets and interpolation, by trials on a sample of the values.
 
 use crate::domain::components::with_moved_dimensions;
-use crate::domain::regions::{Layout, separate_dimensions};
+use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
 use crate::stream::coefficients::Bounded;
 use crate::stream::encode::{EncoderInput, Workspace, estimate_cost};
 use crate::stream::mean_error::{self, ErrorBudget};
 use crate::stream::params::EncoderParams;
-use crate::stream::sample::costliest_tile;
+use crate::stream::sample::{costliest_run, costliest_tile};
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
@@ -33,12 +33,12 @@ const BOUND_RATIOS: RangeInclusive<f64> = 0.5..=8.0;
 /// As [`encode`](crate::encode).
 pub(crate) fn with_smaller_transform<T: Element>(
     values: &[T],
-    shape: &[usize],
+    layout: &Layout<'_>,
     bound: f64,
     params: EncoderParams,
 ) -> Result<EncoderParams> {
     let workspace = &mut Workspace::default();
-    let sample = Sample::new(values, shape, bound, MAX_SAMPLE);
+    let sample = Sample::new(values, layout, bound, MAX_SAMPLE);
     let (budget, interpolation) = sample.interpolated(bound, params, |input| {
         let budget = ErrorBudget::new(bound, input.count_finite(&sample.values));
         let first = budget.trial(input, bound, params, workspace);
@@ -46,11 +46,10 @@ pub(crate) fn with_smaller_transform<T: Element>(
         (budget, estimate)
     })?;
     let params = params.with_bound_ratio(interpolation.ratio);
-    let smallest =
-        sample.smallest_wavelet(bound, Bounded::Mean, params, f64::INFINITY, |input| {
-            let trial = budget.trial(input, interpolation.ratio * bound, params, workspace);
-            (trial.allowed_bits, trial)
-        })?;
+    let smallest = sample.smallest_wavelet((bound, Bounded::Mean), f64::INFINITY, |input| {
+        let trial = budget.trial(input, interpolation.ratio * bound, params, workspace);
+        (trial.allowed_bits, trial)
+    })?;
     let Some(smallest) = smallest else {
         return Ok(params);
     };
@@ -72,7 +71,7 @@ pub(crate) fn with_smaller_transform<T: Element>(
 /// As [`encode`](crate::encode).
 pub(crate) fn with_smaller_corrected<T: Element>(
     values: &[T],
-    shape: &[usize],
+    layout: &Layout<'_>,
     bound: f64,
     (params, bits): (EncoderParams, f64),
 ) -> Result<EncoderParams> {
@@ -81,17 +80,17 @@ pub(crate) fn with_smaller_corrected<T: Element>(
         let params = params.with_bound_ratio(ratio);
         estimate_cost(input, bound, params, 1.0, workspace).bits
     };
-    let sample = Sample::new(values, shape, bound, MAX_FIRST_SAMPLE);
-    let first = sample.transformed(bound, Bounded::Values, params, 0)?;
+    let sample = Sample::new(values, layout, bound, MAX_FIRST_SAMPLE);
+    let first = sample.transformed((bound, Bounded::Values), 0)?;
     let first = first.map(|input| trial(&input, FIRST_BOUND_RATIO));
     let part = sample.values.len() as f64 / values.len().max(1) as f64;
     if first.is_none_or(|first| first > sample.max_first(part * bits)) {
         return Ok(params);
     }
-    let sample = Sample::new(values, shape, bound, MAX_SAMPLE);
+    let sample = Sample::new(values, layout, bound, MAX_SAMPLE);
     let interpolation = sample.interpolated(bound, params, |input| trial(input, 1.0))?;
     let max_first = sample.max_first(interpolation);
-    let smallest = sample.smallest_wavelet(bound, Bounded::Values, params, max_first, |input| {
+    let smallest = sample.smallest_wavelet((bound, Bounded::Values), max_first, |input| {
         (trial(input, FIRST_BOUND_RATIO), ())
     })?;
     let Some(smallest) = smallest else {
@@ -122,23 +121,54 @@ pub(crate) fn with_smaller_corrected<T: Element>(
 /// Values for which interpolation is compared with wavelets.
 struct Sample<'a, T: Clone> {
     values: Cow<'a, [T]>,
-    shape: Vec<usize>,
+    layout: SampleLayout<'a>,
+}
+
+/// The layout of a sample.
+enum SampleLayout<'a> {
+    Array(Vec<usize>),
+    Other(Layout<'a>),
 }
 
 impl<'a, T: Element> Sample<'a, T> {
-    /// The values of an array, or a tile of it that has at most `most`.
-    fn new(values: &'a [T], shape: &[usize], bound: f64, most: usize) -> Self {
-        if values.len() <= most {
-            return Self {
+    /// At most `most` values: a tile of an array, or a run of blocks.
+    fn new(values: &'a [T], layout: &Layout<'a>, bound: f64, most: usize) -> Self {
+        match layout {
+            _ if values.len() <= most => Self {
                 values: Cow::Borrowed(values),
-                shape: shape.to_vec(),
-            };
+                layout: match layout.as_array() {
+                    Some((shape, _)) => SampleLayout::Array(shape.to_vec()),
+                    None => SampleLayout::Other(layout.clone()),
+                },
+            },
+            Layout::Array(shape) | Layout::PaddedArray { shape, .. } => {
+                let mut part = Vec::new();
+                let shape = costliest_tile(values, shape, bound, most, &mut part);
+                Self {
+                    values: Cow::Owned(part),
+                    layout: SampleLayout::Array(shape),
+                }
+            }
+            Layout::Blocks { side, origins } => {
+                let cells = volume(*side).unwrap_or(1);
+                let (first, end) = costliest_run(values, cells, bound, most);
+                let (side, origins) = (*side, &origins[first..end]);
+                Self {
+                    values: Cow::Borrowed(&values[first * cells..end * cells]),
+                    layout: SampleLayout::Other(Layout::Blocks { side, origins }),
+                }
+            }
+            Layout::Cells { .. } => Self {
+                values: Cow::Borrowed(values),
+                layout: SampleLayout::Other(layout.clone()),
+            },
         }
-        let mut part = Vec::new();
-        let shape = costliest_tile(values, shape, bound, most, &mut part);
-        Self {
-            values: Cow::Owned(part),
-            shape,
+    }
+
+    fn layout(&self) -> Layout<'_> {
+        match &self.layout {
+            SampleLayout::Array(shape) => Layout::Array(shape),
+            SampleLayout::Other(layout) => layout.clone(),
         }
     }
 
@@ -156,30 +186,32 @@ impl<'a, T: Element> Sample<'a, T> {
         params: EncoderParams,
         use_input: impl FnOnce(&EncoderInput<'_, T>) -> R,
     ) -> Result<R> {
+        let (contexts, buffers) = (params.contexts(), &mut Vec::new());
+        let SampleLayout::Array(shape) = &self.layout else {
+            let input = EncoderInput::new(&self.values, &self.layout(), bound, contexts, buffers)?;
+            return Ok(use_input(&input));
+        };
         let moved = params.moved_dimensions();
-        let (values, shape) = with_moved_dimensions(&self.values, &self.shape, moved);
+        let (values, shape) = with_moved_dimensions(&self.values, shape, moved);
         let separated = separate_dimensions(&shape, params.separate_dimensions());
         let layout = Layout::Array(&separated);
-        let input = EncoderInput::new(&values, &layout, bound, params.contexts(), &mut Vec::new())?;
+        let input = EncoderInput::new(&values, &layout, bound, contexts, buffers)?;
         Ok(use_input(&input))
     }
 
     /// The values as wavelet coefficients, with the possible levels less `omitted` ones; `None` if the transform does not apply.
     fn transformed(
         &self,
-        bound: f64,
-        bounded: Bounded,
-        params: EncoderParams,
+        bounds: (f64, Bounded),
         omitted: u8,
     ) -> Result<Option<EncoderInput<'_, T>>> {
-        let (layout, buffers) = (Layout::Array(&self.shape), &mut Vec::new());
-        let contexts = params.contexts();
-        let mut input = EncoderInput::new(&self.values, &layout, bound, contexts, buffers)?;
-        input.transform(omitted, bounded, buffers);
-        if bounded == Bounded::Mean {
+        let layout = self.layout();
+        let buffers = &mut Vec::new();
+        let mut input = EncoderInput::transformed(&self.values, &layout, bounds, omitted, buffers)?;
+        if let (Some(input), Bounded::Mean) = (&mut input, bounds.1) {
             input.drop_originals();
         }
-        Ok(Some(input).filter(EncoderInput::is_transformed))
+        Ok(input)
     }
 
     /// The wavelet coefficients of which a trial takes the fewest bits; `None` if no transform applies, or if the first trial takes
@@ -189,15 +221,13 @@ impl<'a, T: Element> Sample<'a, T> {
     /// dimensions, where contexts predict fewer zeros.
     fn smallest_wavelet<R>(
         &self,
-        bound: f64,
-        bounded: Bounded,
-        params: EncoderParams,
+        bounds: (f64, Bounded),
         max_first: f64,
         mut try_input: impl FnMut(&EncoderInput<'_, T>) -> (f64, R),
     ) -> Result<Option<SmallestWavelet<'_, T, R>>> {
         let mut best: Option<SmallestWavelet<'_, T, R>> = None;
         for omitted in 0.. {
-            let Some(input) = self.transformed(bound, bounded, params, omitted)? else {
+            let Some(input) = self.transformed(bounds, omitted)? else {
                 break;
             };
             let (bits, trial) = try_input(&input);

@@ -1,10 +1,7 @@
 //! A transformed dimension: the order of its coefficients, and their scales.
 
-use crate::entropy::bitio::Cursor;
-use crate::error::{Result, corrupt};
-
 /// Maximum number of times that a dimension is transformed.
-const MAX_LEVELS: usize = 7;
+pub(crate) const MAX_LEVELS: usize = 7;
 /// Dimensions are transformed until they are shorter than this.
 const MIN_LENGTH: usize = 9;
 /// The inverse of the norm of the basis function of an approximation, by the number of levels.
@@ -29,21 +26,20 @@ const HIGH: [f64; MAX_LEVELS] = [
     0.477160316,
 ];
 
-/// How many times each dimension is transformed: 0 to 7 times, and at least one dimension at least once.
+/// How many times each dimension of a region is transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaveletLevels([u8; 3]);
 
 impl WaveletLevels {
-    /// The levels that regions of a shape allow, less `omitted` for each dimension; `None` if none is left.
-    pub(crate) fn of_shape(shape: [usize; 3], omitted: u8) -> Option<Self> {
-        let levels = shape.map(|mut n| {
+    /// The possible levels of a region of a shape, less `omitted` for each dimension.
+    pub(crate) fn of_shape(shape: [usize; 3], omitted: u8) -> Self {
+        Self(shape.map(|mut n| {
             let mut levels = 0;
             while n >= MIN_LENGTH && levels < MAX_LEVELS as u8 {
                 (n, levels) = (n.div_ceil(2), levels + 1);
             }
             levels.saturating_sub(omitted)
-        });
-        (levels != [0; 3]).then_some(Self(levels))
+        }))
     }
 
     /// The levels of dimension `d`.
@@ -51,27 +47,9 @@ impl WaveletLevels {
         usize::from(self.0[d])
     }
 
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
-        let [z, y, x] = self.0.map(u16::from);
-        out.extend((z | y << 3 | x << 6).to_le_bytes());
-    }
-
-    /// Reads the levels of regions of a shape.
-    ///
-    /// # Errors
-    /// `Corrupt` if reserved bits are set, or if a dimension is too short for its levels.
-    pub(crate) fn read(cursor: &mut Cursor<'_>, shape: [usize; 3]) -> Result<Self> {
-        let bytes = cursor.bytes(2)?;
-        let bits = u16::from_le_bytes([bytes[0], bytes[1]]);
-        let levels = [0, 3, 6].map(|first| (bits >> first & 7) as u8);
-        let is_short = |d: usize| levels[d] > 0 && shape[d] <= 1 << (levels[d] - 1);
-        if bits >> 9 != 0 || levels == [0; 3] || (0..3).any(is_short) {
-            return Err(corrupt!(
-                "the wavelet levels are {bits:#06x} for a region of the shape {shape:?}; expected a dimension of at \
-                 least one level, lengths above 2^(levels - 1), and 0 in bits 9 to 15"
-            ));
-        }
-        Ok(Self(levels))
+    /// Whether no dimension is transformed.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == [0; 3]
     }
 }
 

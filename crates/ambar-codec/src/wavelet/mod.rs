@@ -1,4 +1,4 @@
-//! The wavelet transform (`docs/format.md`, 7.17): each dimension of an array is transformed separately, up to seven times. The
+//! The wavelet transform (`docs/format.md`, 7.17): each dimension of a region is transformed separately, up to seven times. The
 //! coefficients are quantized, and coded row by row. Unless only the mean squared error is bounded, corrections follow of values
 //! whose error would be too large.
 //!
@@ -33,7 +33,9 @@ pub(crate) struct Transform {
 }
 
 impl Transform {
-    pub(crate) fn new(shape: [usize; 3], levels: WaveletLevels) -> Self {
+    /// The transform with the possible levels of each dimension, less `omitted` ones.
+    pub(crate) fn new(shape: [usize; 3], omitted: u8) -> Self {
+        let levels = WaveletLevels::of_shape(shape, omitted);
         Self {
             shape,
             levels,
@@ -85,9 +87,14 @@ impl Transform {
         z.chain(y)
     }
 
-    /// How many times each dimension is transformed.
-    pub(crate) fn levels(&self) -> WaveletLevels {
-        self.levels
+    /// The shape of the region.
+    pub(crate) fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// Whether no dimension is transformed.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.levels.is_empty()
     }
 }
 

@@ -1,14 +1,14 @@
 //! What the level options of a stream state of its wavelet coefficients (`docs/format.md`, 7.1 and 7.17).
 
-use super::axis::WaveletLevels;
+use super::axis::MAX_LEVELS;
 use crate::entropy::bitio::Cursor;
 use crate::error::{Error, Result, corrupt};
 
 /// The options of a stream of wavelet coefficients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WaveletOptions {
-    /// How many times each dimension is transformed.
-    pub levels: WaveletLevels,
+    /// How many of the possible levels of each dimension are omitted.
+    pub omitted: u8,
     /// Half the bin width of the coefficients, if corrections of values follow them. Otherwise it is the bound of the stream.
     pub coefficient_bound: Option<f64>,
 }
@@ -23,17 +23,17 @@ impl WaveletOptions {
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         let corrected = self.coefficient_bound.map_or(0, |_| Self::CORRECTED);
         out.push(Self::BIT | corrected);
-        self.levels.write(out);
+        out.push(self.omitted);
         if let Some(bound) = self.coefficient_bound {
             out.extend(bound.to_le_bytes());
         }
     }
 
-    /// Reads what follows the byte of the level options, for regions of a shape.
+    /// Reads what follows the byte of the level options.
     ///
     /// # Errors
     /// `ReservedBits`, or `Corrupt`.
-    pub(crate) fn read(byte: u8, cursor: &mut Cursor<'_>, shape: [usize; 3]) -> Result<Self> {
+    pub(crate) fn read(byte: u8, cursor: &mut Cursor<'_>) -> Result<Self> {
         if byte & !(Self::BIT | Self::CORRECTED) != 0 {
             return Err(Error::ReservedBits {
                 field: "level options",
@@ -41,7 +41,12 @@ impl WaveletOptions {
                 reserved: !(Self::BIT | Self::CORRECTED),
             });
         }
-        let levels = WaveletLevels::read(cursor, shape)?;
+        let omitted = cursor.byte()?;
+        if usize::from(omitted) >= MAX_LEVELS {
+            return Err(corrupt!(
+                "the wavelets omit {omitted} levels; expected less than {MAX_LEVELS}"
+            ));
+        }
         let coefficient_bound = match byte & Self::CORRECTED {
             0 => None,
             _ => Some(f64::from_bits(cursor.word()?)),
@@ -53,7 +58,7 @@ impl WaveletOptions {
             ));
         }
         Ok(Self {
-            levels,
+            omitted,
             coefficient_bound,
         })
     }

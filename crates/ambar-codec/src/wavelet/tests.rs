@@ -3,20 +3,14 @@
 use super::axis::{Axis, WaveletLevels};
 use super::{Synthesis, Transform};
 use crate::bound::ErrorBound;
+use crate::domain::blocks;
 use crate::domain::regions::Layout;
 use crate::element::Element;
-use crate::entropy::bitio::Cursor;
-use crate::error::Error;
 use crate::stream::compress::{encode, tune, tune_small};
 use crate::stream::decode::{decode, inspect};
 use crate::stream::encode::Workspace;
 use crate::stream::params::EncoderParams;
 use proptest::prelude::*;
-
-/// Levels from their bits.
-fn levels(bits: u16, shape: [usize; 3]) -> Result<WaveletLevels, Error> {
-    WaveletLevels::read(&mut Cursor(&bits.to_le_bytes()), shape)
-}
 
 /// Smooth values with an edge.
 fn values(shape: [usize; 3]) -> Vec<f64> {
@@ -49,17 +43,14 @@ fn axes_list_each_index_once_and_parents_first() {
 }
 
 #[test]
-fn levels_of_short_dimensions_are_refused() {
-    let shape = [1, 9, 65];
-    for bits in [0o310, 0o410, 0o710, 0o010, 0o040] {
-        assert!(levels(bits, shape).is_ok(), "{bits:o}");
-    }
-    for bits in [0, 0o001, 0o050, 0o710 | 1 << 9, 1 << 15] {
-        assert!(
-            matches!(levels(bits, shape), Err(Error::Corrupt(_))),
-            "{bits:o}"
-        );
-    }
+fn levels_depend_on_the_lengths() {
+    let levels = |n, omitted| WaveletLevels::of_shape([n, 1, 1], omitted).of(0);
+    let found = [8, 9, 16, 17, 33, 2000].map(|n| levels(n, 0));
+    assert_eq!(found, [0, 1, 1, 2, 3, 7]);
+    assert_eq!(
+        [0, 2, 3, 6].map(|omitted| levels(33, omitted)),
+        [3, 1, 0, 0]
+    );
 }
 
 /// The parameters of a chunk apply to all chunks of an array.
@@ -189,16 +180,30 @@ fn check_corrected<T: Element>(
     }
 }
 
+/// Checks that the root mean squared error is at most `root`, and that other values than numbers are kept.
+fn check_mean_error(values: &[f64], layout: &Layout<'_>, root: f64, omitted: u8) {
+    let (bound, workspace) = (ErrorBound::Rms(root), &mut Workspace::default());
+    let params = tune_small(values, layout, bound).unwrap();
+    let params = params.with_wavelet(Some(omitted));
+    let stream = encode(values, layout, bound, Some(params), workspace).unwrap();
+    assert_eq!(inspect(&stream).unwrap().values, values.len());
+    let mut found = vec![0.0; values.len()];
+    decode(&stream, &mut found, workspace).unwrap();
+    let pairs = || values.iter().zip(&found);
+    let finite = pairs().filter(|(a, _)| a.is_finite());
+    let squares = finite.map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    assert!(squares <= root * root * values.len() as f64);
+    let is_kept = |(a, b): (&f64, &f64)| a.is_finite() || a.to_bits() == b.to_bits();
+    assert!(pairs().all(is_kept));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn coefficients_give_the_values(shape in [1..20usize, 1..40usize, 1..70usize], seed in 1u16..512) {
-        let Ok(levels) = levels(seed, shape) else {
-            return Ok(());
-        };
+    fn coefficients_give_the_values(shape in [1..20usize, 1..40usize, 1..70usize], omitted in 0..7u8) {
         let values = values(shape);
-        let transform = Transform::new(shape, levels);
+        let transform = Transform::new(shape, omitted);
         let (mut coefficients, mut found) = (Vec::new(), vec![0.0; values.len()]);
         transform.coefficients(&values, &mut coefficients);
         let mut synthesis = Synthesis::new(&transform);
@@ -237,6 +242,33 @@ proptest! {
     }
 
     #[test]
+    fn blocks_are_transformed(
+        places in prop::collection::btree_set([0..3i64, 0..3i64, 0..4i64], 1..30),
+        side in [1..9usize, 1..9usize, 1..17usize],
+        digits in 0..9i32,
+        omitted in 0..4u8,
+    ) {
+        let side_of = |d: usize| side[d] as i64;
+        let mut origins: Vec<[i64; 3]> = places
+            .iter()
+            .map(|place| std::array::from_fn(|d| place[d] * side_of(d)))
+            .collect();
+        origins.sort_by_key(|origin| blocks::key_of(origin, side).unwrap());
+        let layout = Layout::Blocks { side, origins: &origins };
+        let cells: usize = side.iter().product();
+        let value = |i: usize| {
+            let origin = origins[i / cells];
+            let within = [i % cells / side[1] / side[2], i / side[2] % side[1], i % side[2]];
+            let [z, y, x] = std::array::from_fn(|d| (origin[d] + within[d] as i64) as f64);
+            (0.3 * z).sin() + (0.2 * y + 0.1 * x).cos()
+        };
+        let values: Vec<f64> = (0..cells * origins.len()).map(value).collect();
+        let bound = 10f64.powi(-digits);
+        check_corrected(&values, &layout, ErrorBound::Absolute(bound), omitted, 1.4);
+        check_mean_error(&values, &layout, bound, omitted);
+    }
+
+    #[test]
     fn mean_squared_errors_are_bounded(
         shape in [1..20usize, 1..40usize, 1..70usize],
         digits in 0..14i32,
@@ -244,16 +276,6 @@ proptest! {
         offset in prop::sample::select(vec![0.0, 3.0, 1e9, f64::NAN]),
     ) {
         let values: Vec<f64> = values(shape).into_iter().map(|x| x + offset).collect();
-        let (layout, root) = (Layout::Array(&shape), 10f64.powi(-digits));
-        let params = tune_small(&values, &layout, ErrorBound::Rms(root)).unwrap().with_wavelet(Some(omitted));
-        let mut workspace = Workspace::default();
-        let stream = encode(&values, &layout, ErrorBound::Rms(root), Some(params), &mut workspace).unwrap();
-        prop_assert_eq!(inspect(&stream).unwrap().values, values.len());
-        let mut found = vec![0.0; values.len()];
-        decode(&stream, &mut found, &mut workspace).unwrap();
-        let squares = values.iter().zip(&found).filter(|(a, _)| a.is_finite()).map(|(a, b)| (a - b).powi(2));
-        prop_assert!(squares.sum::<f64>() <= root * root * values.len() as f64);
-        let is_kept = |(a, b): (&f64, &f64)| a.is_finite() || a.to_bits() == b.to_bits();
-        prop_assert!(values.iter().zip(&found).all(is_kept));
+        check_mean_error(&values, &Layout::Array(&shape), 10f64.powi(-digits), omitted);
     }
 }

@@ -106,16 +106,13 @@ pub(super) fn parse_entropy_coded<'a>(
             8 * header.value_size
         ));
     }
-    let can_hold_wavelets = coding.contexts == Contexts::Row
+    let allows_wavelets = coding.contexts == Contexts::Row
+        && header.arrangement != Arrangement::Cells
         && coding.packets == 1
         && !header.is_lossless()
         && !header.is_masked
         && values > 0;
-    let region = match layout {
-        ParsedLayout::Array { inner, .. } if can_hold_wavelets => Some(inner),
-        _ => None,
-    };
-    let (params, wavelet) = EncoderParams::read(&mut cursor, coding.contexts, region)?;
+    let (params, wavelet) = EncoderParams::read(&mut cursor, coding.contexts, allows_wavelets)?;
     let is_uncorrected = wavelet.is_some_and(|options| options.coefficient_bound.is_none());
     if is_uncorrected && header.bound == BoundKind::Mapped {
         return Err(corrupt!(

@@ -1,5 +1,6 @@
 //! Decodes streams; the input is untrusted.
 
+mod coefficients;
 mod downsample;
 mod head;
 mod level_packets;
@@ -20,8 +21,8 @@ use crate::entropy::token_groups::{Groups, TokenCoder, TokenDecoder};
 use crate::error::{Result, corrupt, invalid};
 use crate::quantize::row_decoder::{Decoder, Packet};
 use crate::stream::encode::{MAX_LEVELS, Workspace};
-use crate::stream::header::{Arrangement, Header, Mode};
-use crate::wavelet::Transform;
+use crate::stream::header::{Arrangement, Header, Mode, RegionRules};
+use coefficients::CoefficientBounds;
 use downsample::{coarse_length, uneven_sides};
 use head::{BitPacked, ParsedLayout, ParsedStream, parse_bit_packed, parse_entropy_coded};
 use level_packets::PacketLengths;
@@ -226,7 +227,11 @@ fn decode_levels<T: Element>(
         } => {
             let keys = blocks::decode_keys(keys, count)?;
             side = block_side;
-            regions = blocks::regions(&keys, coding.contexts.min_fill());
+            let rules = match parts.wavelet {
+                Some(_) => RegionRules::FILLED,
+                None => coding.contexts.region_rules(),
+            };
+            regions = blocks::regions(&keys, rules.min_fill);
             regions.len()
         }
         ParsedLayout::Cells(cells) => {
@@ -286,20 +291,15 @@ fn decode_levels<T: Element>(
         last,
         scratch: &mut workspace.traversal,
     };
-    if let (ParsedLayout::Array { inner, .. }, Some(options)) = (&parts.layout, parts.wavelet) {
-        let transform = Transform::new(*inner, options.levels);
-        for part in out.chunks_exact_mut(inner.iter().product()) {
-            let bound = parts.info.bound;
-            region_decoder.coefficients(
-                &transform,
-                options.coefficient_bound.unwrap_or(bound),
-                part,
-            );
-            if options.coefficient_bound.is_some() {
-                region_decoder.corrections(*inner, bound, part);
-            }
+    if let Some(options) = parts.wavelet {
+        let bounds = CoefficientBounds::new(options, parts.info.bound);
+        match parts.layout {
+            ParsedLayout::Array { inner, .. } => region_decoder.coefficients(inner, bounds, out),
+            _ => region_decoder.coefficients_of_blocks(&regions, side, bounds, out),
         }
-    } else if let ParsedLayout::Array { inner, .. } = parts.layout {
+        return region_decoder.decoder.finish();
+    }
+    if let ParsedLayout::Array { inner, .. } = parts.layout {
         let coarse = inner.map(|n| coarse_length(n, level));
         let size: usize = coarse.iter().product();
         for (number, part) in out.chunks_exact_mut(size).enumerate() {

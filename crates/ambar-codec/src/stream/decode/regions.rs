@@ -16,8 +16,6 @@ use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_decoder::Decoder;
 use crate::stream::decode::downsample::{coarse_length, downsampled_index, scaled};
 use crate::stream::decode::sections::Masks;
-use crate::wavelet::traversal::{traverse, traverse_corrections};
-use crate::wavelet::{Synthesis, Transform, bin_width};
 
 /// The decoder of all regions of a stream.
 pub(super) struct RegionDecoder<'a, T> {
@@ -116,34 +114,6 @@ impl<T: Element> RegionDecoder<'_, T> {
             fill_masked(&target, valid, self.level, T::from_word(self.fill), out);
         }
         Ok(())
-    }
-
-    /// Decodes a region of wavelet coefficients within a bound.
-    pub(super) fn coefficients(&mut self, transform: &Transform, bound: f64, out: &mut [T]) {
-        let step = bin_width::<T>(bound);
-        let mut synthesis = Synthesis::new(transform);
-        let decoder = &mut self.decoder;
-        let mut start = 0;
-        traverse(transform, step, decoder, |decoder, row, values| {
-            decoder.restore_literals(start, values);
-            start += values.len();
-            synthesis.row(row, values, out);
-        });
-        synthesis.finish(out);
-    }
-
-    /// Decodes the corrections of a region, so that its values are within a bound.
-    pub(super) fn corrections(&mut self, shape: [usize; 3], bound: f64, out: &mut [T]) {
-        let unit = bin_width::<T>(bound);
-        traverse_corrections(
-            shape,
-            unit,
-            out,
-            &mut self.decoder,
-            |decoder, start, values| {
-                decoder.restore_literals(start, values);
-            },
-        );
     }
 
     /// Fills the target from the phases of the last lattice that was decoded.
