@@ -171,16 +171,14 @@ pub(crate) fn encode<T: Element>(
         // The parameters may be those of another chunk, of which wavelets make shorter streams.
         let mut plain = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
         plain.least = least;
-        let length = 8.0 * found.len() as f64;
-        let mut plain_bound = bound;
-        let mut measured = budget.quantize_and_measure(&plain, bound, params, workspace);
-        // Values that are all equal have equal errors, which may exceed the root mean square of uniform errors.
-        if measured > 1.0 && symbol_bits(&workspace.symbols, 1.0) < 0.5 * length {
-            plain_bound = root;
-            measured = budget.quantize_and_measure(&plain, root, params, workspace);
-        }
-        if measured <= 1.0 && symbol_bits(&workspace.symbols, 1.0) < length {
-            let other = finish(&plain, plain_bound, params, prelude, workspace);
+        make_symbols(&plain, bound, params, workspace);
+        let is_smaller = symbol_bits(&workspace.symbols, 1.0) < 8.0 * found.len() as f64;
+        // Holes between blocks split the regions of wavelets, which may then need narrower bins.
+        let is_split = input.regions.len() > plain.regions.len();
+        if (is_smaller || is_split)
+            && let Some(bound) = widest_bound(&plain, budget, params, workspace)?
+        {
+            let other = finish(&plain, bound, params, prelude, workspace);
             if other.len() < found.len() {
                 *found = other;
             }
