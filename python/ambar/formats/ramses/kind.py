@@ -36,6 +36,8 @@ from ambar.snapshot.kind import (
 from ambar.snapshot.loading import has_cells
 from ambar.snapshot.pictures.run_folder import RunFolder
 from ambar.snapshot.regions import check_max_level, checked_levels
+from ambar.snapshot.run_info import run_difference
+from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
@@ -110,6 +112,7 @@ def _convert(request: RamsesRequest) -> Conversion:
         request.refuse_append()
     else:
         check_series(request, "ramses")
+        _check_run(request, path)
     _check_levels(request, path)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     halos = _halos(request, path, left_out)
@@ -229,6 +232,24 @@ def _other_sources(folder: Path) -> dict[str, str]:
     why = "it is not an output of RAMSES; convert it to a store of its own"
     names = sorted(path.name for path in folder.iterdir())
     return {name: why for name in names if Path(name).suffix.lower() in SUFFIXES}
+
+
+def _check_run(request: RamsesRequest, path: AnyPath) -> None:
+    """Raise ValueError if an output is of another run than the series that it is added to."""
+    store = request.existing
+    if store is None or not len(series := Series(store)):
+        return
+    expected = series[-1].info
+    for output in outputs(path):
+        try:
+            info = RamsesSource(str(output)).info
+        except (_core.AmbarError, OSError):
+            continue  # the conversion reports it
+        if found := run_difference(expected, info):
+            raise _core.InvalidError(
+                f"{output}: expected {found[0]} like the outputs in {os.fspath(request.target)}, "
+                f"found {found[1]}; convert outputs of another run to a store of their own"
+            )
 
 
 def _check_levels(request: RamsesRequest, path: AnyPath) -> None:
