@@ -165,6 +165,21 @@ def test_outputs_without_cells_of_the_levels_are_reported(tmp_path: Path) -> Non
             empty.to_yt()
 
 
+@pytest.mark.parametrize(
+    ("region", "name"),
+    [
+        (ambar.Sphere("bc", -0.1), "radius"),
+        (ambar.Cylinder("bc", 0.1, -0.1), "height"),
+        (ambar.CylindricalShell("bc", -0.1, 0.1), "inner radius"),
+        (ambar.OrientedBox("bc", (0.1, 0.1, -0.1)), "side"),
+    ],
+)
+def test_negative_sizes_of_regions_are_named(region: ambar.Region, name: str) -> None:
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    with pytest.raises(ValueError, match=rf"invalid {name}: -0\.1; expected a number >= 0"):
+        amr.read("level", region=region)
+
+
 def test_nan_is_no_extremum_to_use_as_a_center() -> None:
     """The position of the first NaN was the center."""
     amr = ambar.open_snapshot(output("gravpart")).amr
