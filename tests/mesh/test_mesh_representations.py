@@ -73,5 +73,3 @@ def test_a_series_has_the_times_of_its_steps(tmp_path: Path) -> None:
     with ambar.open_mesh_series(tmp_path / "y.ambar", "w-", fsync=False) as series:
         series.add(pv.Sphere())
         assert repr(series).splitlines()[2] == "  Times:  none; steps have numbers from 0"
-        series.add(pv.Sphere(), 0.5)
-        assert repr(series).splitlines()[2] == "  Times:  0.5, 1 step without a time"

@@ -51,10 +51,9 @@ def test_steps_come_back(path: Path) -> None:
         series[5]
 
 
-def test_times_increase_across_steps_without_a_time(tmp_path: Path) -> None:
+def test_times_increase(tmp_path: Path) -> None:
     with ambar.open_mesh_series(tmp_path / "run.ambar", "a", fsync=False) as series:
         series.add(step(0), 1.0)
-        series.add(step(1))
         wrong: list[Any] = ["2", b"2", True, np.True_, 1j, [2.0]]
         for time in wrong:
             with pytest.raises(TypeError, match="expected a number as the time of the step, found"):
@@ -64,9 +63,35 @@ def test_times_increase_across_steps_without_a_time(tmp_path: Path) -> None:
         numbers: list[Any] = [np.float32(1.5), np.int64(2)]
         for time in numbers:
             series.add(step(2), time)
-        assert series.times == [1.0, None, 1.5, 2.0]
+        assert series.times == [1.0, 1.5, 2.0]
         with pytest.raises(ValueError, match="the series is open for writing; close it"):
             series[0]
+
+
+def test_all_steps_have_times_or_none_has(tmp_path: Path) -> None:
+    """Readers of PyVista mixed the numbers of some steps with the times of others."""
+    timed, numbered = tmp_path / "timed.ambar", tmp_path / "numbered.ambar"
+    with ambar.open_mesh_series(timed, "w-", fsync=False) as series:
+        series.add(step(0), 0.0)
+        with pytest.raises(ValueError, match="expected a time for step 1, as for the step before"):
+            series.add(step(1))
+    with ambar.open_mesh_series(numbered, "w-", fsync=False) as series:
+        series.add(step(0))
+    with ambar.open_mesh_series(numbered, "a", fsync=False) as series:
+        with pytest.raises(ValueError, match=r"expected no time for step 1, .*, found 0\.5; give"):
+            series.add(step(1), 0.5)
+        series.add(step(1))
+    with pytest.raises(
+        ValueError, match=r"numbered\.ambar: expected steps with times, as in .*tim"
+    ):
+        ambar.merge([timed, numbered], tmp_path / "both.ambar")
+    assert not (tmp_path / "both.ambar").exists()
+    # Stores of earlier versions have both.
+    with ambar.create(numbered, "a") as writer:
+        about = writer._core.attributes("/")
+        about["ambar"]["times"] = [0.5, None]
+        writer._create_group("/", about)
+    assert pv.get_reader(numbered).time_values == [0.0, 1.0]
 
 
 def test_what_stays_is_stored_once(path: Path, tmp_path: Path) -> None:
@@ -109,9 +134,9 @@ def test_cells_that_are_slow_to_decode_are_decoded_once(
 def test_a_run_goes_on(path: Path) -> None:
     with ambar.open_mesh_series(path, "a", fsync=False) as series:
         series.add(step(7), 9.0)
-        series.add(step(8), user_dict={"number": 8})
+        series.add(step(8), 10.0, user_dict={"number": 8})
     series = ambar.open_mesh_series(path)
-    assert series.times[-2:] == [9.0, None]
+    assert series.times[-2:] == [9.0, 10.0]
     assert series[5].read() == step(7)
     assert series[6].user_dict == {"number": 8}
     np.testing.assert_array_equal(series[6].read()["pressure"], step(8)["pressure"])

@@ -551,6 +551,21 @@ def test_a_failed_write_of_vtk_does_not_end_the_process(tmp_path: Path, suffix: 
     assert read.bounds == mesh.bounds
 
 
+def test_formats_without_blocks(tmp_path: Path) -> None:
+    """The reason was an AttributeError of PyVista."""
+    mesh = pv.ImageData(dimensions=(3, 3, 3)).to_tetrahedra()
+    ambar.write_mesh(pv.MultiBlock([mesh, mesh]), tmp_path / "x.ambar", fsync=False)
+    expected = (
+        r"the format has no blocks; formats that hold it: .*\.vtm.*\. Or join its blocks, and"
+    )
+    for suffix in (".vtu", ".vtk", ".msh"):
+        with pytest.raises(ambar.UnsupportedError, match=expected):
+            ambar.export(tmp_path / "x.ambar", tmp_path / f"y{suffix}")
+        new = tmp_path / f"{suffix}.ambar"
+        ambar.write_mesh(ambar.read_mesh(tmp_path / "x.ambar").combine(), new, fsync=False)
+        ambar.export(new, tmp_path / f"y{suffix}")
+
+
 def test_exports_in_another_process_keep_the_memory_limit(tmp_path: Path) -> None:
     mesh = pv.ImageData(dimensions=(20, 20, 20))
     mesh["v"] = np.random.default_rng(1).random(8000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,40 @@ def test_a_plane_is_at_its_coordinates_with_its_colours(tmp_path: Path) -> None:
     assert (pixels[50:-50, 50:450] < 3).all()
     assert (pixels[50:-50, 550:950] > 252).all()
     assert axes.child_axes[0].get_ylabel() == "half"
+
+
+@pytest.mark.parametrize(
+    ("limits", "labels"),
+    [
+        ((0.9, 70), ["1", "2", "5", "10", "20", "50"]),
+        ((2, 70), ["2", "5", "10", "20", "50"]),
+        ((24, 64), ["30", "40", "50", "60"]),
+        ((64, 68), ["64", "65", "66", "67", "68"]),
+        ((0.1, 4000), ["0.1", "1", "10", "100", "1000"]),
+        ((2e4, 7e7), ["10^5", "10^6", "10^7"]),
+        (
+            (3e6, 7e6),
+            ["3\\times10^6", "4\\times10^6", "5\\times10^6", "6\\times10^6", "7\\times10^6"],
+        ),
+    ],
+)
+def test_logarithmic_bars_have_numbers(
+    limits: tuple[float, float], labels: list[str], tmp_path: Path
+) -> None:
+    """Bars of integers had ticks without numbers."""
+    plane = pv.Plane(i_resolution=8, j_resolution=1)
+    plane.clear_data()
+    plane.cell_data["p"] = np.arange(8.0) * 10
+    figure = picture(plane, tmp_path / "plane.ambar", log=True, limits=limits)
+    figure.canvas.draw()
+    bar = figure.axes[0].child_axes[0]
+    shown = [
+        re.sub(r"\\mathdefault|[${}]", "", label.get_text())
+        for minor in (False, True)
+        for label in bar.get_yticklabels(minor=minor)
+        if limits[0] <= label.get_position()[1] <= limits[1]
+    ]
+    assert [text for text in shown if text] == labels
 
 
 @pytest.mark.parametrize("kind", ["surface", "volume", "hexahedra", "points", "blocks"])

@@ -174,6 +174,20 @@ def test_files_that_tell_their_time(tmp_path: Path) -> None:
     assert ambar.open_mesh_series(tmp_path / "x.ambar").times == [0.1, 0.2]
 
 
+@pytest.mark.parametrize("timed", [1, 2])
+def test_files_of_which_some_have_times_are_refused(timed: int, tmp_path: Path) -> None:
+    for number in (1, 2):
+        mesh = step(number)
+        if number == timed:
+            mesh.field_data["TimeValue"] = [0.5]
+        mesh.save(tmp_path / f"step_{number}.vtu")
+    message = f"step_2.vtu: expected {'a' if timed == 1 else 'no'} time, as for step_1.vtu, found"
+    for mode in ("w-", "a"):
+        with pytest.raises(ValueError, match=message):
+            ambar.convert(f"{tmp_path}/*.vtu", tmp_path / "x.ambar", mode=mode, fsync=False)
+        assert len(ambar.open_mesh_series(tmp_path / "x.ambar")) == 1
+
+
 def test_only_one_step_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = write_steps(tmp_path, [1, 2, 3, 4])
     alive: list[weakref.ref[pv.UnstructuredGrid]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,62 @@ def test_levels_without_cells_are_not_converted(tmp_path: Path) -> None:
     with pytest.raises(ambar.InvalidError, match=r"no leaf cells of the levels \(9, 10\).*4 to 6"):
         ambar.convert(output("gravpart"), target, levels=(9, 10))
     assert not target.exists()
+
+
+@pytest.mark.parametrize(("max_level", "levels"), [(None, (9, 12)), (6, (7, 7))])
+def test_a_run_without_cells_of_the_levels_is_not_converted(
+    max_level: int | None, levels: tuple[int, int], tmp_path: Path
+) -> None:
+    """A series of outputs without cells was written."""
+    target, folder = tmp_path / "x.ambar", output("sedov").parent
+    with pytest.raises(ambar.InvalidError, match=r"no leaf cells of .*; the outputs have .* 4 to"):
+        ambar.convert(folder, target, levels=levels, max_level=max_level)
+    assert not target.exists()
+
+
+def test_outputs_without_cells_of_the_levels_are_reported(tmp_path: Path) -> None:
+    folder, target = output("sedov").parent, tmp_path / "x.ambar"
+    done = ambar.convert(folder, target, levels=(7, 7))
+    assert done.left_out == {"cells of output_00002": "it has no leaf cells of the levels (7, 7)"}
+    assert ambar.convert(folder, target, levels=(7, 7), mode="a").skipped == done.converted
+    empty = ambar.open_series(target).output(2)
+    assert np.isnan(empty.amr.profile("density", "pressure")["pressure"]).all()
+    with pytest.raises(KeyError, match="output_00002: expected leaf cells, found none; leave"):
+        empty.amr.to_vtk()
+    with pytest.raises(KeyError, match="output_00002: expected leaf cells, found none"):
+        ambar.export(target, tmp_path / "x.vtkhdf")
+    if importlib.util.find_spec("yt"):
+        with pytest.raises(
+            ambar.UnsupportedError, match="that fill the box for yt, found no cells"
+        ):
+            empty.to_yt()
+
+
+@pytest.mark.parametrize(
+    ("region", "name"),
+    [
+        (ambar.Sphere("bc", -0.1), "radius"),
+        (ambar.Cylinder("bc", 0.1, -0.1), "height"),
+        (ambar.CylindricalShell("bc", -0.1, 0.1), "inner radius"),
+        (ambar.OrientedBox("bc", (0.1, 0.1, -0.1)), "side"),
+    ],
+)
+def test_negative_sizes_of_regions_are_named(region: ambar.Region, name: str) -> None:
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    with pytest.raises(ValueError, match=rf"invalid {name}: -0\.1; expected a number >= 0"):
+        amr.read("level", region=region)
+
+
+def test_nan_is_no_extremum_to_use_as_a_center() -> None:
+    """The position of the first NaN was the center."""
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    found = amr.argmax("sqrt(vx)")
+    assert np.isnan(found.value)
+    advice = r"found NaN at \(.*\); exclude it with where='sqrt\(vx\) == sqrt\(vx\)'"
+    with pytest.raises(ValueError, match=advice):
+        amr.find_center("max:sqrt(vx)")
+    peak = amr.find_center("max:sqrt(vx)", where="sqrt(vx) == sqrt(vx)")
+    np.testing.assert_array_equal(peak, amr.argmax("vx").position)
 
 
 @pytest.mark.parametrize("levels", [(0, 300), (-3, -1), (2**70, 2**71), (6, 4)])

@@ -432,6 +432,66 @@ def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: 
     assert ambar.convert(run, target, mode="a").skipped == ["output_00001", "output_00002"]
 
 
+def edit_info(folder: Path, values: dict[str, str]) -> None:
+    """Replace values in the info file of an output."""
+    (file,) = folder.glob("info_[0-9]*.txt")
+    text = file.read_text()
+    for name, value in values.items():
+        text, count = re.subn(rf"(?m)^({name} *= *)\S+", rf"\g<1>{value}", text)
+        assert count == 1
+    file.write_text(text)
+
+
+BASE = Spec(ndim=2, domains=1, level_min=1, level_max=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (replace(BASE, ndim=3), "expected 2 dimensions like the outputs in .*, found 3;"),
+        (replace(BASE, boxlen=2.0), "expected boxlen=1 like .*, found boxlen=2;"),
+        (replace(BASE, root=(2, 1)), "expected 1 x 1 root cells like .*, found 2 x 1;"),
+        ({"unit_d": "2.0E-24"}, "expected unit_d=.* like .*, found unit_d=2e-24; convert outputs"),
+        ({"H0": "67.5"}, r"expected H0=70 like .*, found H0=67\.5;"),
+    ],
+)
+def test_outputs_of_another_run_are_refused(
+    change: Spec | dict[str, str], message: str, tmp_path: Path
+) -> None:
+    """They replaced the outputs with the same numbers."""
+    target = tmp_path / "run.ambar"
+    write_output(tmp_path / "run", BASE)
+    ambar.convert(tmp_path / "run", target)
+    before = target.read_bytes()
+    spec = change if isinstance(change, Spec) else BASE
+    other = write_output(tmp_path / "other", spec).folder
+    if isinstance(change, dict):
+        edit_info(other, change)
+    with pytest.raises(ValueError, match=message):
+        ambar.convert(tmp_path / "other", target, mode="a")
+    assert target.read_bytes() == before
+    one = tmp_path / "one.ambar"
+    ambar.convert(other, one)
+    with pytest.raises(ValueError, match="a series has the outputs of one run"):
+        ambar.merge([target, one], tmp_path / "both.ambar", on_conflict="skip")
+
+
+def test_levels_domains_and_units_of_an_expanding_run_may_change(tmp_path: Path) -> None:
+    target = tmp_path / "run.ambar"
+    first = replace(BASE, expansion=0.5)
+    later = replace(BASE, expansion=0.75, number=8, domains=2, level_max=3, seed=2)
+    write_output(tmp_path / "run", first)
+    ambar.convert(tmp_path / "run", target)
+    folder = write_output(tmp_path / "run", later).folder
+    edit_info(folder, {"unit_l": "4.5E+21"})
+    assert ambar.convert(tmp_path / "run", target, mode="a").converted == ["output_00008"]
+    units = [snapshot.info.units.length("cm") for snapshot in ambar.open_series(target)]
+    assert units == [3.0e21, 4.5e21]
+    edit_info(folder, {"omega_m": "0.31"})
+    with pytest.raises(ValueError, match=r"expected omega_m=0\.3 like .*, found omega_m=0\.31"):
+        ambar.convert(tmp_path / "run", target, mode="a")
+
+
 def spoil(run: Path, number: int, how: str) -> None:
     """Make an output of a run one that cannot be converted."""
     folder = run / f"output_{number:05d}"

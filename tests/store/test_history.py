@@ -1,5 +1,6 @@
 """Earlier commits: listed, opened, named, restored, compared and kept by compaction."""
 
+import json
 import multiprocessing
 import os
 import pickle
@@ -321,6 +322,61 @@ def test_datasets_of_collections_are_compared(tmp_path: Path) -> None:
     assert (found.added, found.removed) == ((), ("n1", "n2", "n3"))
     assert (found.values, found.metadata) == ((), ())
     assert ambar.diff(other, other) == ambar.Difference((), (), (), ())
+
+
+def test_arrays_of_meshes_are_compared_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Values of small arrays are in the description, whose change was listed as that of a group."""
+    pyvista = pytest.importorskip("pyvista")
+    plane = pyvista.Plane(i_resolution=80, j_resolution=80)
+    plane["pressure"] = np.sin(plane.points[:, 0].astype("f8"))
+    block = pyvista.MultiBlock([plane.copy(), pyvista.Sphere()])
+    stores = {}
+    for name, mesh, options in (
+        ("exact", plane, {}),
+        ("small", plane, {"profile": "small"}),
+        ("bounded", plane, {"error_bound": "1e-3 of range"}),
+        ("noted", plane, {"user_dict": {"note": 1}}),
+        ("blocks", block, {}),
+    ):
+        ambar.write_mesh(mesh, tmp_path / f"{name}.ambar", **options)
+        stores[name] = tmp_path / f"{name}.ambar"
+    plane["pressure"][3] += 1e-3
+    plane["new"] = np.zeros(len(plane["pressure"]))
+    block[0].points[7] += 1
+    block[1]["Normals"][0] *= 2
+    plane.save(tmp_path / "changed.ambar")
+    ambar.write_mesh(block, tmp_path / "moved.ambar")
+    found = ambar.diff(stores["exact"], tmp_path / "changed.ambar")
+    assert found == ambar.Difference(("point/new",), (), ("point/pressure",), ())
+    assert ambar.diff(tmp_path / "changed.ambar", stores["exact"]).removed == ("point/new",)
+    assert ambar.diff(stores["exact"], stores["small"]) == ambar.Difference((), (), (), ())
+    found = ambar.diff(stores["exact"], stores["noted"])
+    assert found == ambar.Difference((), (), (), ("",))
+    found = ambar.diff(stores["exact"], stores["bounded"])
+    assert (found.added, found.removed, found.metadata) == ((), (), ())
+    assert found.values == ("point/TextureCoordinates", "point/pressure")
+    found = ambar.diff(stores["blocks"], tmp_path / "moved.ambar")
+    names = ("block 0/geometry/points", "block 1/point/Normals")
+    assert found == ambar.Difference((), (), names, ())
+    rows = json.loads(run(capsys, "ls", stores["blocks"], "--json")[1])
+    assert set(names) <= {row["path"] for row in rows}
+
+
+def test_arrays_of_steps_of_meshes_are_compared_by_name(tmp_path: Path) -> None:
+    pyvista = pytest.importorskip("pyvista")
+    sphere = pyvista.Sphere()
+    paths = [tmp_path / "a.ambar", tmp_path / "b.ambar"]
+    for path in paths:
+        with ambar.open_mesh_series(path, "w") as series:
+            for step in range(3):
+                sphere["p"] = np.full(sphere.n_points, step + 10.0 * (path == paths[1] and step))
+                series.add(sphere, step)
+    found = ambar.diff(*paths)
+    assert found == ambar.Difference((), (), ("step_000001/point/p", "step_000002/point/p"), ())
+    last = ambar.open_store(paths[0])
+    assert "step_000002" in ambar.diff(ambar.open_store(paths[0], commit=2), last).added
 
 
 def test_a_restored_row_that_is_written_again_differs(tmp_path: Path) -> None:

@@ -192,7 +192,8 @@ def diff(
 ) -> None:
     """List the groups and arrays, or datasets, in which two stores or two commits of one differ.
 
-    Checksums of chunks are compared; `ambar compare` compares values.
+    Arrays of meshes have the names that `ambar ls` prints. Checksums of chunks are compared;
+    `ambar compare` compares values.
 
     [bold]Examples[/bold]
     ambar diff run.ambar --from 3

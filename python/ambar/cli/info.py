@@ -161,9 +161,8 @@ def _mesh_rows(store: Store) -> Iterator[dict[str, Any]]:
 
     mesh = Mesh(store)
     for array in (*mesh.arrays, *mesh.geometry):
-        block = "".join(f"block {number}/" for number in array.block)
         yield {
-            "path": f"{block}{array.association}/{array.name}",
+            "path": array._label,
             "type": array.dtype,
             "shape": list(array.shape),
             "stored_bytes": array.stored_bytes,

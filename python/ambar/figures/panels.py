@@ -61,6 +61,10 @@ _ASPECTS = (0.25, 4.0)
 """The least and the largest ratio of the height of axes to their width."""
 _SHORT = (1e-3, 1e4)
 """Numbers between these are short without an exponent."""
+_LOG_STEPS: tuple[tuple[int, ...], ...] = ((1,), (1, 2, 5), tuple(range(1, 10)))
+"""Multiples of powers of ten at which logarithmic colour bars may have labels."""
+_MIN_LABELS = 3
+"""The least number of labels of a logarithmic colour bar."""
 _NEARLY_CONSTANT = 1e-4
 """Relative range below which the colour bar has a note."""
 _MARKUP = re.compile(r"\\mathdefault|[${}]")
@@ -412,12 +416,43 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
     beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
     bar: Any = axes.figure.colorbar(picture, cax=beside, label=panel.bar_text, extend=extend)
-    if panel.values is not None and _are_integers(panel.finite_values):
+    if panel.scale.kind == "log":
+        _label_log_bar(bar.ax.yaxis, panel.scale)
+    elif (
+        panel.scale.kind == "linear"
+        and panel.values is not None
+        and _are_integers(panel.finite_values)
+    ):
         from matplotlib.ticker import MaxNLocator
 
         bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    if panel.scale.kind == "log" and _SHORT[0] <= panel.scale.low < panel.scale.high < _SHORT[1]:
-        _show_plain_numbers(bar.ax.yaxis)
+
+
+def _label_log_bar(axis: Any, scale: ColorScale) -> None:
+    """Choose the labels of a logarithmic colour bar: powers of ten, or of a short one more."""
+    from matplotlib import ticker
+
+    steps = next((each for each in _LOG_STEPS if _count_ticks(scale, each) >= _MIN_LABELS), None)
+    is_short = _SHORT[0] <= scale.low < scale.high < _SHORT[1]
+    if steps is None:
+        axis.set_major_locator(ticker.MaxNLocator(_MIN_LABELS + 2, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(ticker.ScalarFormatter())
+        axis.set_minor_locator(ticker.NullLocator())
+        return
+    if len(steps) > 1:
+        axis.set_major_locator(ticker.LogLocator(subs=steps, numticks=20))
+        formatter: Any = ticker.LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf))
+        axis.set_major_formatter(formatter)
+    axis.set_minor_formatter(ticker.NullFormatter())
+    if is_short:
+        _show_plain_numbers(axis)
+
+
+def _count_ticks(scale: ColorScale, steps: Sequence[int]) -> int:
+    """Return the number of multiples of powers of ten on a colour bar."""
+    first, last = (int(np.floor(np.log10(end))) for end in (scale.low, scale.high))
+    ticks = (step * 10.0**power for power in range(first, last + 1) for step in steps)
+    return sum(scale.low <= tick <= scale.high for tick in ticks)
 
 
 def _limit_ticks(axes: Axes, width: float) -> None:
@@ -449,19 +484,15 @@ def _show_plain_numbers(axis: Any) -> None:
     """Label a logarithmic axis with 20 rather than 2 x 10^1."""
     from matplotlib.ticker import FuncFormatter
 
-    for get, change in (
-        (axis.get_major_formatter, axis.set_major_formatter),
-        (axis.get_minor_formatter, axis.set_minor_formatter),
-    ):
-        usual = get()
+    usual = axis.get_major_formatter()
 
-        def text(value: float, place: int, usual: Any = usual) -> str:
-            found = str(usual(value, place))
-            return f"{value:g}" if found else found
+    def text(value: float, place: int) -> str:
+        found = str(usual(value, place))
+        return f"{value:g}" if found else found
 
-        formatter: Any = FuncFormatter(text)
-        formatter.set_locs = usual.set_locs
-        change(formatter)
+    formatter: Any = FuncFormatter(text)
+    formatter.set_locs = usual.set_locs
+    axis.set_major_formatter(formatter)
 
 
 def _show_dates(axis: Any) -> None:

@@ -182,9 +182,9 @@ def convert(
         If a file of the source is damaged or cut short, or an output is not complete.
     ValueError
         If an option does not apply to the kind of the source, or has an invalid value; if mode "a"
-        is given for an existing store and a source that is converted as a whole; if plotfiles have
-        other domains, refinement ratios or fields than those of the run; if the source is the
-        target; if a bound cannot be added to the one that a store has.
+        is given for an existing store and a source that is converted as a whole, or for a series of
+        another run; if plotfiles have other domains, refinement ratios or fields than those of the
+        run; if the source is the target; if a bound cannot be added to the one that a store has.
     UnsupportedError
         If `target` is the URL of an object, with mode "a"; if nothing can be written to the URL.
     BusyError

@@ -78,7 +78,7 @@ def merge(
     FileExistsError
         If `target` exists, with mode "w-"; if it is not a store, with mode "w".
     ValueError
-        If the kinds of the stores, the codes or the domains differ; if several stores have the same
+        If the kinds of the stores, the codes or the runs differ; if several stores have the same
         name, with ``on_conflict="error"``; if times do not increase; if a source is the target.
     UnsupportedError
         If stores of this kind cannot be merged, such as single meshes; if `target` is the URL of an
@@ -90,7 +90,7 @@ def merge(
 
     Examples
     --------
-    >>> _ = ambar.convert("output_00002", "second.ambar")
+    >>> _ = ambar.convert("sedov/output_00002", "second.ambar")
     >>> _ = ambar.convert("sedov", "sedov.ambar")
     >>> _ = ambar.convert("sedov.ambar", "first.ambar", steps=0)
     >>> _ = ambar.merge(["first.ambar", "second.ambar"], "both.ambar")

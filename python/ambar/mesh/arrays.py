@@ -74,6 +74,28 @@ class MeshArray:
         return [self._reader.storage_of(component) for component in components]
 
     @property
+    def _label(self) -> str:
+        """The block, the association and the name, as `ambar ls` lists them."""
+        block = "".join(f"block {number}/" for number in self.block)
+        return f"{block}{self.association}/{self.name}"
+
+    @property
+    def _places(self) -> list[tuple[Any, ...]]:
+        """Where the values are in the store, for each component that is stored alone."""
+        return [part.place for part in self._storage]
+
+    @property
+    def _attributes(self) -> dict[str, Any]:
+        """What the description states about the array, except its name and its place."""
+        places = ("name", "at", "components_at", "row")
+        return {key: value for key, value in self._reference.items() if key not in places}
+
+    def _values(self) -> np.ndarray:
+        """Read the values, in the order in which they are stored."""
+        with self._reader.damage_as_errors():
+            return self._reader.get(self._reference, str(self.name), ndim=(1, 2, 3, 4))
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """Paths of the arrays of the store that contain the values.
 
@@ -183,7 +205,7 @@ def stored_once(meshes: Iterable[Iterable[MeshArray]]) -> Iterator[tuple[int, Me
     seen = set()
     for number, arrays in enumerate(meshes):
         for array in arrays:
-            place = tuple(part.place for part in array._storage)
+            place = tuple(array._places)
             if place not in seen:
                 seen.add(place)
                 yield number, array

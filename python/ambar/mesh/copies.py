@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ambar import _core
 from ambar._util.progress import Progress
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.storage.description import (
@@ -91,10 +92,12 @@ def merge_series(
 ) -> None:
     """Copy the steps of several series of meshes into one, in the order of the stores.
 
-    Raises ValueError if times do not increase.
+    Raises ValueError if times do not increase, or if only some of the stores have times.
     """
     every = [*([existing] if existing is not None else []), *stores]
-    times = joined_times([(store.location, MeshSeries(store).times) for store in every])
+    series = [(store.location, MeshSeries(store).times) for store in every]
+    times = joined_times(series)
+    _check_times(series)
     first = 0 if existing is None else len(MeshSeries(existing))
     part = 0
     if existing is not None and existing._core.kind(f"/{_PARTS}") is not None:
@@ -106,6 +109,19 @@ def merge_series(
         copier.finish()
         first, part = first + count, part + 1
     writer._create_group("", _series_attributes(every[0], times))
+
+
+def _check_times(series: Sequence[tuple[str, Sequence[float | None]]]) -> None:
+    """Raise ValueError if only some of several series have times."""
+    is_timed = {where: times[-1] is not None for where, times in series if times}
+    first = next(iter(is_timed), "")
+    for where, has_times in is_timed.items():
+        if has_times != is_timed[first]:
+            raise _core.InvalidError(
+                f"{where}: expected steps {'with' if is_timed[first] else 'without'} times, as in "
+                f"{first}, found steps {'with' if has_times else 'without'} them; merge series of "
+                "one sort"
+            )
 
 
 def _series_attributes(store: Store, times: list[Any]) -> dict[str, Any]:

@@ -46,8 +46,10 @@ def _export_series(request: ExportRequest) -> None:
 
 
 def _steps_of_series(series: MeshSeries) -> Steps:
-    times = [float(n) if time is None else time for n, time in enumerate(series.times)]
-    return Steps(series, times)
+    times = [time for time in series.times if time is not None]
+    # Numbers beside times would be ambiguous.
+    is_timed = len(times) == len(series)
+    return Steps(series, times if is_timed else [float(number) for number in range(len(series))])
 
 
 def _compare_mesh(mesh: Mesh, _: int | None, threads: int | None) -> Any:

@@ -112,8 +112,8 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
         mesh : vtkDataObject
             The mesh of the step, as for `ambar.write_mesh`.
         time : float, optional
-            The time of the step, greater than that of the previous step. Steps of a series without
-            times are known by their numbers.
+            The time of the step, greater than that of the previous step. All steps of a series have
+            times, or none has; these are known by their numbers.
         user_dict : mapping, optional
             Other data to store with the step; JSON must be able to represent it.
 
@@ -122,8 +122,9 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
         TypeError
             If `time` is not a number.
         ValueError
-            If the series is open for reading, or `time` is not greater than the previous one. Other
-            errors are those of `ambar.write_mesh`.
+            If the series is open for reading; if `time` is not greater than the previous one; if
+            only one of this and the previous step has a time. Other errors are those of
+            `ambar.write_mesh`.
 
         Examples
         --------
@@ -142,6 +143,11 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
             )
         self._writer._core.check()
         self._commit(self._writer)
+        if self._times and (time is None) != (self._times[-1] is None):
+            raise _core.InvalidError(
+                f"expected {'no' if time is not None else 'a'} time for step {len(self)}, as for "
+                f"the step before it, found {time}; give times for all steps, or for none"
+            )
         if time is not None:
             time = float(time)
             last = next((known for known in reversed(self._times) if known is not None), None)

@@ -34,7 +34,7 @@ from ambar.kinds.targets import copying, merged, merging
 from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.copies.series import (
     SeriesMerge,
-    check_same_code,
+    check_same_run,
     copy_beside_steps,
     copy_series,
     steps_in,
@@ -200,7 +200,7 @@ def _copy_series(request: SeriesRequest) -> Conversion:
     known = set() if existing is None else set(steps_of_target(existing))
     new = [name for name in steps if name not in known]
     if existing is not None:
-        check_same_code([(existing, next(iter(known), None)), (store, next(iter(steps), None))])
+        check_same_run([(existing, next(iter(known), None)), (store, next(iter(steps), None))])
     folder = scratch_folder(request.target)
     with copying(request) as (writer, report):
         copy_series(store, writer, new, request.selection, folder, report)

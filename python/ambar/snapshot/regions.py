@@ -172,9 +172,10 @@ def _finite(value: float) -> float:
     return float(value)
 
 
-def _radius(value: float, scale: float) -> float:
+def _size(name: str, value: float, scale: float) -> float:
+    """Return a radius, a height or a side in code length."""
     if _finite(value) < 0:
-        raise InvalidError(f"invalid radius: {value}; expected a number >= 0")
+        raise InvalidError(f"invalid {name}: {value}; expected a number >= 0")
     return float(value) * scale
 
 
@@ -437,7 +438,7 @@ class Sphere(Region):
     def _to_code(self, info: RunInfo) -> _core.Region:
         scale = length_of_unit(info, self.unit)
         center = center_of(self, info)
-        return _core.Region.sphere(center, _radius(self.radius, scale))
+        return _core.Region.sphere(center, _size("radius", self.radius, scale))
 
 
 @dataclass(frozen=True, repr=False)
@@ -508,7 +509,7 @@ class Cylinder(Region):
     unit: str = "box"
 
     def _to_code(self, info: RunInfo) -> _core.Region:
-        radius = _radius(self.radius, length_of_unit(info, self.unit))
+        radius = _size("radius", self.radius, length_of_unit(info, self.unit))
         return _cylinder(self, info, 0.0, radius)
 
 
@@ -585,7 +586,7 @@ class OrientedBox(Region):
         scale = length_of_unit(info, self.unit)
         if len(self.sides) != 3:
             raise InvalidError(f"expected three sides of a box, found {self.sides!r:.80}")
-        sides = [_radius(side, scale) for side in self.sides]
+        sides = [_size("side", side, scale) for side in self.sides]
         center = center_of(self, info)
         return _core.Region.oriented_box(
             center, sides, direction(self.axis), direction(self.towards)
@@ -652,7 +653,7 @@ def _cylinder(
     # Twice the diagonal of the box is beyond all of its points.
     height = 2 * math.hypot(*info.box_size)
     if region.height is not None:
-        height = _radius(region.height, length_of_unit(info, region.unit))
+        height = _size("height", region.height, length_of_unit(info, region.unit))
     center = center_of(region, info)
     return _core.Region.cylinder(center, direction(region.axis), inner, outer, height)
 
@@ -669,7 +670,7 @@ def _radii(inner: float, outer: float, scale: float) -> tuple[float, float]:
     """Return the radii of a shell in code length."""
     if inner > outer:
         raise InvalidError(f"expected inner <= outer, found the radii {inner}, {outer}")
-    return _radius(inner, scale), _radius(outer, scale)
+    return _size("inner radius", inner, scale), _size("outer radius", outer, scale)
 
 
 Centered: TypeAlias = Sphere | SphericalShell | Cylinder | CylindricalShell | OrientedBox

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar._util.text import Summary, span
-from ambar.snapshot.amrex_info import AmrexInfo
+from ambar._util.text import Summary, plural, span
+from ambar.snapshot.amrex_info import AmrexInfo, PatchDomain
 from ambar.snapshot.code_info import CELLS, CodeInfo
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.physics.cosmology import Cosmology
@@ -324,6 +324,33 @@ def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
     code = source.get("format", "ramses") if isinstance(source, Mapping) else "ramses"
     readers: dict[str, type[RunInfo]] = {"ramses": RamsesInfo, "amrex": AmrexInfo}
     return readers.get(code, CodeInfo).from_dict(values)
+
+
+def run_difference(expected: RunInfo, found: RunInfo) -> tuple[str, str] | None:
+    """Return what an output of the run of `expected` has, and what `found` has instead.
+
+    None for outputs of one run, as far as their information shows it, and for codes other than
+    RAMSES and AMReX. A restart may change the levels, the domains and the decomposition.
+    """
+    if isinstance(expected, AmrexInfo) and isinstance(found, AmrexInfo):
+        return PatchDomain.of(expected).difference(PatchDomain.of(found))
+    if not isinstance(expected, RamsesInfo) or not isinstance(found, RamsesInfo):
+        return None
+    if expected.ndim != found.ndim:
+        return plural(expected.ndim, "dimension"), str(found.ndim)
+    roots = [info.root[: info.ndim] for info in (expected, found)]
+    if roots[0] != roots[1]:
+        known, other = (" x ".join(map(str, root)) for root in roots)
+        return f"{known} root cells", other
+    names = ["boxlen", "H0", "omega_m", "omega_l"]
+    # In an expanding universe, code units change with time.
+    if not (expected.cosmological or found.cosmological):
+        names += ["unit_l", "unit_d", "unit_t"]
+    for name in names:
+        pair = getattr(expected, name), getattr(found, name)
+        if not math.isclose(*pair, rel_tol=1e-6):
+            return f"{name}={pair[0]:.7g}", f"{name}={pair[1]:.7g}"
+    return None
 
 
 def units_of(info: RunInfo, component: str) -> Units:

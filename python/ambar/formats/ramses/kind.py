@@ -28,7 +28,9 @@ from ambar.snapshot.kind import (
     FileCounts,
     check_series,
     count_files,
+    is_series,
     kind_of_snapshots,
+    output_name,
     series_options,
     summarize_run,
     warn_of_loose_bounds,
@@ -36,6 +38,8 @@ from ambar.snapshot.kind import (
 from ambar.snapshot.loading import has_cells
 from ambar.snapshot.pictures.run_folder import RunFolder
 from ambar.snapshot.regions import check_max_level, checked_levels
+from ambar.snapshot.run_info import run_difference
+from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
@@ -110,6 +114,7 @@ def _convert(request: RamsesRequest) -> Conversion:
         request.refuse_append()
     else:
         check_series(request, "ramses")
+        _check_run(request, path)
     _check_levels(request, path)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     halos = _halos(request, path, left_out)
@@ -157,6 +162,7 @@ def _convert(request: RamsesRequest) -> Conversion:
             report["stored_bytes"] = Path(target).stat().st_size
     warn_of_loose_bounds(request, bounds)
     report["left_out"] |= left_out
+    report["left_out"] |= _without_cells(request, [*report["converted"], *report["replaced"]])
     return Conversion(target=os.fspath(request.target), **report)
 
 
@@ -231,21 +237,68 @@ def _other_sources(folder: Path) -> dict[str, str]:
     return {name: why for name in names if Path(name).suffix.lower() in SUFFIXES}
 
 
+def _check_run(request: RamsesRequest, path: AnyPath) -> None:
+    """Raise ValueError if an output is of another run than the series that it is added to."""
+    store = request.existing
+    if store is None or not len(series := Series(store)):
+        return
+    expected = series[-1].info
+    for output in outputs(path):
+        try:
+            info = RamsesSource(str(output)).info
+        except (_core.AmbarError, OSError):
+            continue  # the conversion reports it
+        if found := run_difference(expected, info):
+            raise _core.InvalidError(
+                f"{output}: expected {found[0]} like the outputs in {os.fspath(request.target)}, "
+                f"found {found[1]}; convert outputs of another run to a store of their own"
+            )
+
+
 def _check_levels(request: RamsesRequest, path: AnyPath) -> None:
-    """Raise ValueError if an output has no leaf cells of the levels that are to be converted."""
+    """Raise ValueError if no output has leaf cells of the levels that are to be converted."""
     levels = checked_levels(request.levels)
     check_max_level(request.max_level)
-    if levels is None or request.max_level is not None or not is_ramses(path):
+    if levels is None or is_series(request.existing):
         return
-    source = RamsesSource(os.fspath(path))
-    if not has_cells(source.components):
+    # A task on a cluster has one output of a run.
+    if not is_ramses(path) and len(outputs(path)) == 1:
         return
-    low, high = source.amr().levels
-    if levels[1] < low or levels[0] > high:
+    found: set[int] = set()
+    for output in outputs(path):
+        try:
+            source = RamsesSource(os.fspath(path) if is_ramses(path) else str(output))
+            if not has_cells(source.components):
+                return
+            found |= {level for level, count in source.amr().cells_per_level if count}
+        except (_core.AmbarError, OSError):
+            if is_ramses(path):
+                raise
+            continue  # the conversion reports it
+        # Refined cells of the maximum level become leaves.
+        last = max(found) if request.max_level is None else request.max_level
+        if any(levels[0] <= min(level, last) <= levels[1] for level in found):
+            return
+    if found:
+        owner = "the output has" if is_ramses(path) else "the outputs have"
         raise _core.InvalidError(
-            f"{source.location}: no leaf cells of the levels {levels}; the output has the levels "
-            f"{low} to {high}"
+            f"{os.fspath(path)}: no leaf cells of the levels {levels}; {owner} the levels "
+            f"{min(found)} to {max(found)}"
         )
+
+
+def _without_cells(request: RamsesRequest, names: Iterable[str]) -> dict[str, str]:
+    """Return the outputs of a series that have no cells of the chosen levels, and the reason."""
+    if request.levels is None or not is_series(store := request.written()):
+        return {}
+    series = Series(store)
+    numbers = [int(name.removeprefix("output_")) for name in names]
+    written = {number: series.output(number) for number in numbers}
+    return {
+        f"cells of {output_name(number)}": f"it has no leaf cells of the levels {request.levels}"
+        for number, snapshot in written.items()
+        if has_cells(snapshot.components) and not len(snapshot.amr)
+    }
 
 
 def _without_alias(target: str, known: Sequence[str]) -> str:

@@ -95,7 +95,14 @@ def _convert_steps(
         left_out: dict[str, str] = {}
         for number in range(existing, len(steps)):
             mesh, at = steps[number].read(left_out, file), steps[number].time
-            series.add(mesh, time_of(mesh) if at is None else at)
+            at = time_of(mesh) if at is None else at
+            if number and (at is None) != (series.times[-1] is None):
+                raise _core.InvalidError(
+                    f"{steps[number].name}: expected {'a' if at is None else 'no'} time, as for "
+                    f"{steps[number - 1].name}, found {at}; list the times of all files in a .pvd "
+                    "file, and convert that to another store"
+                )
+            series.add(mesh, at)
             if report is not None:
                 report(sum(sizes[: number + 1]), sum(sizes))
     names = [step.name for step in steps]

@@ -308,7 +308,19 @@ def _unsupported(mesh: Any, path: Path, why: str) -> _core.UnsupportedError:
     known = [each for each in getattr(writable, "_WRITERS", ()) if is_vtk_format(each)] or others
     known = [each for each in others if each in known and _problem(writable, each) is None]
     listed = f"; formats that hold it: {', '.join(known)}" if known else ""
-    if suffix in getattr(pyvista().PolyData, "_WRITERS", ()) and not pyvista_writes(mesh, suffix):
+    is_of_surfaces = suffix in getattr(pyvista().PolyData, "_WRITERS", ())
+    is_of_cells = suffix in getattr(pyvista().UnstructuredGrid, "_WRITERS", ()) or (
+        not is_of_surfaces and bool(meshio_formats(path, of_writers=True))
+    )
+    if pyvista_writes(mesh, suffix):
+        pass
+    elif is_of_cells and mesh.IsA("vtkCompositeDataSet"):
+        why = "the format has no blocks"
+        listed += (
+            ". Or join its blocks, and export NEW: "
+            "ambar.write_mesh(ambar.read_mesh(STORE).combine(), NEW)"
+        )
+    elif is_of_surfaces:
         why = "the format holds surfaces only"
         listed += (
             ". Or write its surface: ambar.read_mesh(STORE).extract_surface().triangulate()"

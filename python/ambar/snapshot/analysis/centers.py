@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +50,14 @@ def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection
     kind, _, name = center.partition(":")
     if kind in ("max", "min") and name:
         owner, selection = _owner_of(rows, name, selection)
-        return np.array(extremum(owner, name, selection, is_max=kind == "max").position)
+        peak = extremum(owner, name, selection, is_max=kind == "max")
+        if math.isnan(peak.value):
+            raise InvalidError(
+                f"{owner._title}: expected numbers as {name!r} for the center {center!r}, found "
+                f"NaN at {peak.position}; exclude it with where='{name} == {name}', or give the "
+                "center as numbers"
+            )
+        return np.array(peak.position)
     if center == "com":
         found = center_of_mass(rows, "mass", near_selection(selection, info), selection)
         if np.isnan(found).any():

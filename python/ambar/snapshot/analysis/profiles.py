@@ -166,7 +166,8 @@ def _bounds_of_batches(
     bounds = rows._core.bounds(request.columns[name], request.computed)
     if bounds is None:
         return np.full((len(batches), 2), (-np.inf, np.inf))
-    return np.array([(bounds[a:b, 0].min(), bounds[a:b, 1].max()) for a, b in batches])
+    ends = [(bounds[a:b, 0].min(), bounds[a:b, 1].max()) for a, b in batches]
+    return np.array(ends, np.float64).reshape(-1, 2)
 
 
 def _wider(span: Range, values: np.ndarray, *, is_log: bool) -> Range:

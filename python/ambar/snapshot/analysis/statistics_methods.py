@@ -832,7 +832,8 @@ class StatisticsMethods:
         KeyError
             If the field, the sink or the clump does not exist.
         ValueError
-            If the center is invalid, or the selection has no rows.
+            If the center is invalid, or the selection has no rows; if the field of an extremum has
+            NaN there.
 
         Examples
         --------

@@ -9,9 +9,10 @@ from pathlib import Path
 from ambar import _core
 from ambar._util.progress import Progress
 from ambar.kinds.conversion_options import KEY as OPTIONS
-from ambar.snapshot.amrex_info import AmrexInfo, PatchDomain
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
+from ambar.snapshot.run_info import RunInfo, run_difference
 from ambar.snapshot.series import Series
+from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.copies.copier import Copier
 from ambar.store.copies.merging import (
     OnConflict,
@@ -75,13 +76,13 @@ def _report_step(report: Progress, number: int, count: int, done: int, total: in
     report(number * total + done, count * total)
 
 
-def check_same_code(outputs: Sequence[tuple[Store, str | None]]) -> None:
-    """Raise ValueError if outputs of one series are of several codes, dimensions or domains.
+def check_same_run(outputs: Sequence[tuple[Store, str | None]]) -> None:
+    """Raise ValueError if outputs of one series are of several codes or runs.
 
     `outputs` are stores with the path of an output, None for a store without any.
     """
     expected: tuple[object, object] | None = None
-    domain: PatchDomain | None = None
+    first: RunInfo | None = None
     for store, path in outputs:
         if path is None:
             continue
@@ -95,11 +96,9 @@ def check_same_code(outputs: Sequence[tuple[Store, str | None]]) -> None:
                 f"like those of {outputs[0][0].location}, found {found[0]} in {found[1]}; a series "
                 "has the outputs of one run"
             )
-        if found[0] != "amrex":
-            continue
-        own = PatchDomain.of(AmrexInfo.from_dict(store._ambar_attributes(path)["info"]))
-        domain = domain or own
-        if other := domain.difference(own):
+        own = Snapshot(StoredSource(store, path)).info
+        first = first or own
+        if other := run_difference(first, own):
             raise _core.InvalidError(
                 f"{store.location}: expected {other[0]} like those of {outputs[0][0].location}, "
                 f"found {other[1]}; a series has the outputs of one run"
@@ -129,7 +128,7 @@ class SeriesMerge:
         known = [] if existing is None else steps_of_target(existing)
         paths = [next(iter(outputs.values()), None) for outputs in self._outputs]
         first = [] if existing is None else [(existing, next(iter(known), None))]
-        check_same_code([*first, *zip(stores, paths, strict=True)])
+        check_same_run([*first, *zip(stores, paths, strict=True)])
         self.owners = assign_owners(named, known, on_conflict)
         check_conflicts(self.owners.conflicts, "outputs")
 

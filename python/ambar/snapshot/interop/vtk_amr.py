@@ -16,6 +16,7 @@ from vtkmodules.vtkCommonDataModel import (
 )
 
 from ambar import _core
+from ambar._util.text import span
 from ambar.interop.vtk_arrays import array_of
 from ambar.snapshot.field_names import resolve_all
 from ambar.snapshot.interop.patch_levels import Level, levels_of
@@ -46,8 +47,15 @@ def overlapping_amr(
     _core.check_threads(threads)
     found = levels_of(amr, levels, region, threads)
     if not any(len(level.boxes) for level in found):
+        if not len(amr):
+            raise _core.NotFoundError(
+                f"{amr._title}: expected leaf cells, found none; leave the output out"
+            )
+        chosen = "" if levels is None else f" of the levels {span(*levels)}"
+        within = "" if region is None else f" in {region}"
         raise _core.NotFoundError(
-            f"no cells of levels {levels} in {region}; use other levels or a larger region"
+            f"{amr._title}: expected leaf cells{chosen}{within}, found none; use other levels or a "
+            "larger region"
         )
     for level in found:
         _require_32_bits(level)

@@ -26,5 +26,10 @@ def dataset_of(snapshot: Snapshot, **options: Any) -> Any:
     if isinstance(snapshot.info, CodeInfo):
         return stream_dataset(snapshot, snapshot.info, **options)
     if isinstance(snapshot.info, RamsesInfo):
+        if snapshot._stored_at is not None and not snapshot._source.amr().cells_count:
+            raise _core.UnsupportedError(
+                f"{snapshot.location}: expected leaf cells that fill the box for yt, found no "
+                "cells; use another output"
+            )
         return AmbarRamsesDataset(snapshot, **options)
     return plotfile_dataset(snapshot, **options)
