@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -44,6 +45,10 @@ Statistic: TypeAlias = Literal["integral", "mean", "dispersion", "maximum"]
 STATISTICS = ("integral", "mean", "dispersion", "maximum")
 
 _MAX_PIXELS = 1 << 28
+_MIN_COMPONENT = 1e-5
+"""Smaller components of a line of sight are neglected where cells are cut across it."""
+_MIN_OVERLAP = 1e-9
+"""Smaller overlaps of cells with the depth of a map, in parts of either, are rounding."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class View:
     pixel: float
     shape: tuple[int, int]
     depth: float
+    """The length of the part along the line of sight; infinite for all."""
     origin: tuple[float, float]
     """Coordinates of the middle of the map."""
     length_unit: str
@@ -69,35 +75,32 @@ class View:
     ndim: int = 3
     """Dimensions of the data; those of two are in the plane through 0."""
 
-    def camera(self, info: RunInfo) -> _core.Camera:
-        """Return the view for the extension module."""
-        periodic = info.periodic or (False,) * 3
-        periods = [
-            size if wraps else math.inf
-            for size, wraps in zip(info.box_size, periodic, strict=False)
-        ]
-        periods += [math.inf] * (3 - len(periods))
+    def camera(self, info: RunInfo, footprint: Footprint) -> _core.Camera:
+        """Return the view for the extension module, which leaves out rows by their centres."""
         return _core.Camera(
             center=self.center,
             axes=[axis.tolist() for axis in self.axes],
             pixel=self.pixel,
             shape=self.shape,
-            depth=self.depth,
-            periods=periods,
+            depth=math.inf if footprint.is_cut_by_depth else self.depth,
+            periods=_periods(info),
         )
 
-    def region(self, margin: float, *, is_by_volume: bool = False) -> Region:
+    def region(self, info: RunInfo, footprint: Footprint, *, is_by_volume: bool = False) -> Region:
         """Return a region that contains the centres of all rows that the map can show.
 
-        If `is_by_volume`, it contains the whole rows; `margin` is the distance from the centre.
+        If `is_by_volume`, it contains the whole rows.
         """
+        margin = footprint.margin
         beyond = margin if is_by_volume else 0.0
         width, height = (side * self.pixel + 2 * (margin + beyond) for side in self.shape)
         if self.ndim == 2:
             half = (width / 2, height / 2)
             return Box([-side for side in half], half, "code", center=self.center[:2])
         right, up, _ = (tuple(axis.tolist()) for axis in self.axes)
-        sides = (width, height, self.depth * (1 + 1e-9) + 2 * beyond)
+        depth = min(self.depth, 2 * math.hypot(*info.box_size)) * (1 + 1e-9)
+        depth += 2 * (margin + beyond) if footprint.is_cut_by_depth else 0.0
+        sides = (width, height, depth)
         return OrientedBox(self.center, sides, axis=right, towards=up, unit="code")
 
     def coordinates(self) -> dict[str, tuple[str, np.ndarray, dict[str, str]]]:
@@ -149,7 +152,6 @@ def view_of(
     scale = length_of_unit(info, length_unit)
     middle = (*_inside(center, info), 0.0)[:3]
     axes, dims = _axes(axis, up)
-    diagonal = math.hypot(*info.box_size)
     if width is None:
         # Each side of the box, seen from the direction.
         sides = [float(np.abs(a[: info.ndim]) @ np.array(info.box_size)) for a in axes[:2]]
@@ -184,12 +186,21 @@ def view_of(
         dims=dims,
         pixel=pixel,
         shape=(shape[0], shape[1]),
-        depth=2 * diagonal if depth is None else depth * scale,
+        depth=math.inf if depth is None else depth * scale,
         origin=(origin[0], origin[1]),
         length_unit="code_length" if length_unit in ("box", "code") else length_unit,
         length=1.0 if length_unit in ("box", "code") else scale,
         ndim=info.ndim,
     )
+
+
+def _periods(info: RunInfo) -> list[float]:
+    """Return the sides of the box along three axes; infinite in those that are not periodic."""
+    periodic = info.periodic or (False,) * 3
+    periods = [
+        size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=False)
+    ]
+    return periods + [math.inf] * (3 - len(periods))
 
 
 def _inside(center: tuple[float, ...], info: RunInfo) -> tuple[float, ...]:
@@ -258,7 +269,7 @@ def checked_statistic(statistic: Statistic | None, weight: str | None) -> Statis
 
 def draw(rows: FieldRows, request: MapRequest, footprint: Footprint) -> dict[str, np.ndarray]:
     """Return the maps (right, up) of the fields, in code units; NaN in pixels without rows."""
-    camera = request.view.camera(rows.info)
+    camera = request.view.camera(rows.info, footprint)
     weight = request.weight_column
     names = [*request.fields, *([] if weight is None else [weight]), *footprint.columns]
     is_maximum = request.statistic == "maximum"
@@ -319,7 +330,7 @@ def cube(
     edges: np.ndarray,
 ) -> np.ndarray:
     """Return the integral of a field (velocity, right, up) by velocity along the line of sight."""
-    camera = request.view.camera(rows.info)
+    camera = request.view.camera(rows.info, footprint)
     names = [*request.fields, *velocities, *footprint.columns]
     count = len(edges) - 1
     pixels = count * request.view.shape[0] * request.view.shape[1]
@@ -365,7 +376,7 @@ def velocity_range(
     """Return the smallest and the largest velocity along the line of sight."""
     low, high = math.inf, -math.inf
     rest = velocity_of_frame(rows, request)
-    for columns in batches(rows, [*velocities, *footprint.columns[:3]], request, footprint):
+    for columns in batches(rows, [*velocities, *footprint.columns], request, footprint):
         along = _velocity_along(request, columns, velocities) - rest
         along = along[np.isfinite(along)]
         if len(along):
@@ -381,6 +392,8 @@ class Footprint(ABC):
     columns: tuple[str, ...]
     margin: float = 0.0
     """Maximum distance from the centre of a row to what it covers, code length."""
+    is_cut_by_depth: bool = False
+    """Whether rows count by their part in the depth of a map; otherwise their centres decide."""
 
     @abstractmethod
     def of(self, columns: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
@@ -389,6 +402,8 @@ class Footprint(ABC):
 
 class CellFootprint(Footprint):
     """Cells: cuboids."""
+
+    is_cut_by_depth = True
 
     def __init__(self, sides: Sequence[str], coarsest: Sequence[float]) -> None:
         self._sides = tuple(sides)
@@ -420,18 +435,72 @@ class ParticleFootprint(Footprint):
         return positions, self._method
 
 
+def _fractions_in_depth(
+    view: View,
+    periods: Sequence[float],
+    centers: Sequence[np.ndarray],
+    sides: Sequence[np.ndarray],
+) -> np.ndarray:
+    """Return the fraction of the volume of each cell that is in the depth of a map.
+
+    Of each cell the image nearest to the middle counts. Along a periodic axis its next images
+    count, too, as the slab continues at the opposite face.
+    """
+    sight = view.axes[2]
+    along: Any = 0.0
+    for component, center, middle, period in zip(sight, centers, view.center, periods, strict=True):
+        offset = center - middle
+        if period < math.inf:
+            offset = offset - period * np.round(offset / period)
+        along = along + component * offset
+    components = [n for n in range(3) if abs(sight[n]) > _MIN_COMPONENT]
+    widths = [abs(float(sight[n])) * sides[n] for n in components]
+    shifts = [0.0]
+    if len(components) == 1 and (period := periods[components[0]]) < math.inf:
+        shifts += [-period, period]
+    half = view.depth / 2
+    found = sum(
+        _fraction_below(half - along - shift, widths)
+        - _fraction_below(-half - along - shift, widths)
+        for shift in shifts
+    )
+    least = _MIN_OVERLAP * np.minimum(1, view.depth / sum(widths))
+    return np.where(found > least, np.minimum(found, 1), 0)
+
+
+def _fraction_below(x: np.ndarray, widths: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the fraction of the volume of cells below a plane at a distance from their centres.
+
+    `widths` are the lengths of the sides of cells, perpendicular to the plane. The fraction is the
+    distribution function of a sum of variables that are uniform in these lengths.
+    """
+    half: Any = sum(widths) / 2
+    x = np.clip(x, -half, half)
+    found: Any = 0.0
+    for corner in product((0, 1), repeat=len(widths)):
+        start = sum(bit * width for bit, width in zip(corner, widths, strict=True)) - half
+        found = found + (-1) ** sum(corner) * np.maximum(x - start, 0) ** len(widths)
+    volume = math.factorial(len(widths)) * math.prod(widths)
+    return np.asarray(np.clip(found / volume, 0, 1))
+
+
 def batches(
     rows: FieldRows, names: Sequence[str], request: MapRequest, footprint: Footprint
 ) -> Iterator[Arrays]:
     """Yield columns of the rows that a map shows, some chunks at a time."""
     own = request.selection
-    view = request.view.region(footprint.margin, is_by_volume=own.is_by_volume)
+    view = request.view.region(rows.info, footprint, is_by_volume=own.is_by_volume)
     region = view if own.region is None else view & own.region
     rows, names = with_fraction(rows, list(dict.fromkeys(names)), own)
     cut: Cut = "whole" if own.is_by_volume else "center"
     for _, columns in each_batch(rows, names, replace(own, region=region, cut=cut), MAP_BYTES):
-        if len(columns[names[0]]):
-            yield columns
+        shown = columns
+        if footprint.is_cut_by_depth and request.view.depth < math.inf:
+            inside = _fractions_in_depth(request.view, _periods(rows.info), *footprint.of(columns))
+            shown = {name: values[inside > 0] for name, values in columns.items()}
+            shown[FRACTION] = inside[inside > 0] * shown.get(FRACTION, 1.0)
+        if len(shown[names[0]]):
+            yield shown
 
 
 def as_arrays(

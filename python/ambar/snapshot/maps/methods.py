@@ -85,8 +85,11 @@ class CellMaps:
         width : float or pair of float, optional
             Width and height of the map; by default those of the box, seen from the direction.
         depth : float, optional
-            Cells whose centre is at most half of it from the middle along the line of sight; by
-            default all.
+            Length of the part along the line of sight, half of it on each side of `center`; by
+            default all. Each cell counts by the fraction of its volume in this part. Along a
+            coordinate axis this is exact; in other directions a cell is drawn whole, with a value
+            that is smaller by the fraction, so that integrals over the map are exact. If `cut` is
+            "fraction", too, both fractions are multiplied.
         length_unit : str, default "box"
             Unit of `center`, `width`, `depth` and `pixel_size`, as for `Box`. The coordinates of
             the result are in this unit, but in code length for "box".
@@ -317,8 +320,11 @@ class ParticleMaps:
             Radius of the splines, in `length_unit`.
         axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
             The line of sight, as for `Amr.map`; angular momenta are those of the particles.
-        up, center, width, depth, length_unit, resolution, pixel_size : optional
+        up, center, width, length_unit, resolution, pixel_size : optional
             As for `Amr.map`.
+        depth : float, optional
+            Particles that are at most half of it from `center` along the line of sight; by default
+            all.
         weight : str, optional
             None: the sum of the fields per area. A field: the mean weighted with it.
         statistic : {"integral", "mean", "dispersion", "maximum"}, optional
