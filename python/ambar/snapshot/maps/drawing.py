@@ -60,7 +60,7 @@ class View:
 
     center: tuple[float, ...]
     axes: tuple[np.ndarray, np.ndarray, np.ndarray]
-    """Unit vectors to the right, upwards, and along the line of sight."""
+    """Unit vectors to the right, upwards, and along the line of sight to the viewer."""
     dims: tuple[str, str]
     pixel: float
     shape: tuple[int, int]
@@ -216,16 +216,18 @@ def _inside(center: tuple[float, ...], info: RunInfo) -> tuple[float, ...]:
 def _axes(
     axis: Direction, up: Direction | None
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[str, str]]:
-    """Return the unit vectors to the right, upwards and along the line of sight, and dimensions.
+    """Return the unit vectors to the right, upwards and to the viewer, and dimensions.
 
-    A coordinate axis has the dimensions of `Amr.project`.
+    A coordinate axis has the dimensions of `Amr.project`. With x to the right and z upwards, the
+    viewer of "y" is at -y.
     """
-    if isinstance(axis, str) and up is None:
-        number = direction(axis).index(1.0)
-        first, second = (other for other in range(3) if other != number)
-        unit = np.eye(3)
-        return (unit[first], unit[second], unit[number]), (AXES[first], AXES[second])
     sight = np.array(direction(axis))
+    if isinstance(axis, str) and axis == "y":
+        sight = np.array([0.0, -1.0, 0.0])
+    if isinstance(axis, str) and up is None:
+        first, second = (other for other in range(3) if AXES[other] != axis)
+        unit = np.eye(3)
+        return (unit[first], unit[second], sight), (AXES[first], AXES[second])
     if up is None:
         up = "z" if abs(sight[2]) < 0.999 else "y"
     above = np.array(direction(up))

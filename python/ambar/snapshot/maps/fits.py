@@ -148,7 +148,7 @@ def _axis_cards(array: xr.DataArray, dim: Hashable, number: int) -> Iterator[tup
     steps = np.diff(places)
     step = float(places[-1] - places[0]) / len(steps) if len(steps) else single_size(array, dim)
     if dim == "velocity":
-        factor = -factor  # the line of sight of maps points to the viewer
+        factor = -factor  # velocities of cubes are towards the viewer
     # Coordinates of a small part of a box are rounded.
     rounding = 8 * np.finfo(np.float64).eps * float(np.abs(places).max())
     if not np.allclose(steps, step, rtol=1e-6, atol=rounding):
@@ -180,6 +180,8 @@ def _attribute_cards(attrs: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
         if name not in attrs:
             continue
         value = attrs[name]
+        if name == "axis" and isinstance(value, str):
+            comment = "perpendicular to the slice"
         if isinstance(value, list | tuple):
             for number, part in enumerate(value, 1):
                 yield f"{card}{number}", float(part), comment

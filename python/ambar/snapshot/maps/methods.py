@@ -76,7 +76,9 @@ class CellMaps:
         axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
             The line of sight, by default the axis of `about`, otherwise z: a coordinate axis, three
             numbers, or the direction along ("faceon") or perpendicular to ("edgeon") the angular
-            momentum of the cells in the map, relative to their bulk velocity.
+            momentum of the cells in the map, relative to their bulk velocity. Numbers are the
+            direction to the viewer. "x" is (1, 0, 0), "y" is (0, -1, 0) and "z" is (0, 0, 1), so
+            that coordinates increase to the right and upwards.
         up : {"x", "y", "z"} or array_like of float, optional
             The direction that is upwards in the map, by default z if it is not the line of sight.
         center : str or array_like of float, optional
@@ -125,8 +127,8 @@ class CellMaps:
         xarray.DataArray or xarray.Dataset
             float64 by position; NaN in pixels without cells. A Dataset for a sequence of fields.
             Along "x", "y" and "z" without `up`, dimensions and coordinates are those of `project`.
-            Otherwise dimensions are "up" and "right", with distances from `center` in code length,
-            and the line of sight points to the viewer.
+            Otherwise dimensions are "up" and "right", with distances from `center` in code length.
+            The attribute "axis" is the direction to the viewer.
 
         Raises
         ------
@@ -209,8 +211,8 @@ class CellMaps:
         axis, up, center, width, depth, length_unit : optional
             As for `map`.
         bins : int, default 64
-            Number of intervals of the component of the velocity along `axis`, relative to the
-            velocity of `about`.
+            Number of intervals of the velocity towards the viewer, relative to the velocity of
+            `about`: along x or z for these axes, along -y for "y", otherwise along `axis`.
         range : tuple of float, optional
             Lowest and highest velocity; cells outside are left out. By default those of the cells
             in the map, which are read twice.
