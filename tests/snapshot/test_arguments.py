@@ -215,3 +215,27 @@ def test_strings_that_are_not_unicode_are_refused(tmp_path: Path) -> None:
         collection.add("a", {"v": ("z", [1.0])})
     with expected:
         ambar.open_collection(tmp_path / "c.ambar").read("v", f"{bad} > 1")
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda run: run.amr.read("density").to_pandas(), "to_pandas needs pandas.*'pandas'"),
+        (lambda run: run.amr.read("density").to_polars(), "to_polars needs polars.*'polars'"),
+        (lambda run: run.amr.read("density").to_xarray(), r"needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.amr.to_xarray(), r"to_xarray needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.to_xarray(), r"to_xarray needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.amr.project("density"), r"project needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.amr.map("density"), r"a map needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.particles.map("mass"), r"a map needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: ambar.write_fits(run, "x.fits"), r"FITS needs xarray.*'ambar\[fits\]'"),
+        (lambda run: ambar.read_mesh(run.location), r"vtkmodules.*'ambar\[mesh\]'"),
+    ],
+)
+def test_errors_of_missing_packages_say_what_to_install(
+    call: Any, why: str, stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ambar.open_snapshot(stores["gravpart"])
+    monkeypatch.setattr("ambar._util.optional.find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=why):
+        call(run)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
@@ -568,6 +569,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         """Return columns as a Dataset: dask arrays of data in a store, otherwise in memory."""
         if self._stored is None:
             return self.read(names).to_xarray()
+        require("xarray", purpose="to_xarray", install="ambar[xarray]")
         import xarray as xr
 
         from ambar.snapshot.interop.lazy_columns import lazy_columns

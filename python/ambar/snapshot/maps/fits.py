@@ -107,9 +107,9 @@ def write_fits(
     >>> [hdu.name for hdu in fits.open("map.fits")]
     ['PRIMARY', 'rho', 'vx']
     """
+    for module in ("xarray", "astropy"):
+        require(module, purpose="writing FITS", install="ambar[fits]")
     import xarray as xr
-
-    require("astropy", purpose="writing FITS", install="ambar[fits]")
     from astropy.io import fits
 
     check_mode(mode, Literal["w-", "w"])
@@ -180,13 +180,12 @@ def _attribute_cards(attrs: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
         if name not in attrs:
             continue
         value = attrs[name]
-        if name == "axis" and isinstance(value, str):
-            comment = "perpendicular to the slice"
         if isinstance(value, list | tuple):
             for number, part in enumerate(value, 1):
                 yield f"{card}{number}", float(part), comment
         elif not isinstance(value, float) or math.isfinite(value):
-            yield card, value, comment
+            # The axis of a slice is a name; it is not seen from a side.
+            yield card, value, "perpendicular to the slice" if name == "axis" else comment
 
 
 def _ascii(cards: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ambar._core import InvalidError
 from ambar._util.arguments import explained_arguments
+from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.derived.resolution import check_integrals
@@ -411,6 +412,7 @@ def _view_of(
     **rest: Any,
 ) -> maps.View:
     """Return what a map shows; by default in the frame of `about`."""
+    require("xarray", purpose="a map", install="ambar[xarray]")
     own = rows._parameters
     if axis is None:
         axis = "z" if own.axis == (0.0, 0.0, 1.0) else own.axis
