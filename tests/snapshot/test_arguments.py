@@ -228,7 +228,7 @@ def test_strings_that_are_not_unicode_are_refused(tmp_path: Path) -> None:
         (lambda run: run.amr.project("density"), r"project needs xarray.*'ambar\[xarray\]'"),
         (lambda run: run.amr.map("density"), r"a map needs xarray.*'ambar\[xarray\]'"),
         (lambda run: run.particles.map("mass"), r"a map needs xarray.*'ambar\[xarray\]'"),
-        (lambda run: ambar.write_fits(run, "x.fits"), r"FITS needs xarray.*'ambar\[fits\]'"),
+        (lambda run: ambar.write_fits(run, "x.fits"), r"FITS needs astropy.*'ambar\[fits\]'"),
         (lambda run: ambar.read_mesh(run.location), r"vtkmodules.*'ambar\[mesh\]'"),
     ],
 )
@@ -239,3 +239,36 @@ def test_errors_of_missing_packages_say_what_to_install(
     monkeypatch.setattr("ambar._util.optional.find_spec", lambda _: None)
     with pytest.raises(ModuleNotFoundError, match=why):
         call(run)
+
+
+def test_arguments_of_wrong_types_name_the_argument(gravpart: ambar.Snapshot) -> None:
+    amr: Any = gravpart.amr
+    for unit in (3, None):
+        with pytest.raises(TypeError, match="unit: expected a string such as 'code'"):
+            amr.mean("density", unit=unit)
+    with pytest.raises(TypeError, match="unit: expected a string .*, or a mapping"):
+        amr.profile("radius", "density", units=3)
+    for options in ({"bins": (4, 4, 4)}, {"log": (True,)}, {"range": ((0, 1),)}):
+        name = next(iter(options))
+        with pytest.raises(ValueError, match=f"invalid {name}: .*tuple of two, one for each"):
+            amr.phase("density", "pressure", **options)
+    with pytest.raises(ValueError, match="invalid range: 0; expected two numbers"):
+        amr.phase("density", "pressure", range=(0, 1))
+    with pytest.raises(ValueError, match="invalid edges of bins: 'x'"):
+        amr.profile("radius", "density", bins="x")
+    with pytest.raises(TypeError, match="gamma: expected a number, found 'x'"):
+        amr.with_parameters(gamma="x")
+    with pytest.raises(TypeError, match="at: expected a number, found 'x'"):
+        amr.slice("density", at="x")
+    text: Any = "0.1"
+    regions = (
+        ambar.Sphere("bc", text),
+        ambar.Cylinder("bc", 0.1, height=text),
+        ambar.Box((text, 0, 0), (1, 1, 1)),
+    )
+    for region in regions:
+        with pytest.raises(TypeError, match=r"region: expected a number, found '0\.1'"):
+            amr.read("density", region=region)
+    number: Any = 0
+    with pytest.raises(ValueError, match="corners of 3 numbers.*found 0"):
+        amr.read("density", region=ambar.Box(number, number))

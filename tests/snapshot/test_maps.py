@@ -307,6 +307,8 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
         {"depth": -1},
         {"resolution": 0},
         {"pixel_size": -1},
+        {"pixel_size": 0.1, "resolution": 3},
+        {"width": "x"},
         {"statistic": "median"},
         {"statistic": "integral", "weight": "density"},
     ):
@@ -319,8 +321,26 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
     with pytest.raises(ambar.LimitError):
         amr.velocity_cube("density", bins=10**7)
     flat = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
-    with pytest.raises(ValueError, match="three dimensions"):
+    with pytest.raises(ValueError, match="three dimensions.*use grid, with a Box as the region"):
         flat.amr.map("density", axis="x")
+    for method in (flat.amr.slice, flat.amr.project):
+        with pytest.raises(ValueError, match="three dimensions along the axis 'z', the default"):
+            method("density")
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"resolution": (16, 8)}, r"resolution: expected an integer.*found \(16, 8\)"),
+        ({"pixel_size": "x"}, "pixel_size: expected a number, found 'x'"),
+        ({"depth": "x"}, "depth: expected a number, found 'x'"),
+        ({"center": 3}, "center: expected 'bc' or 3 numbers, found 3"),
+        ({"unit": 3}, "unit: expected a string.*found 3"),
+    )
+    for arguments, why in wrong:
+        with pytest.raises(TypeError, match=why):
+            amr.map("density", **arguments)
+    cube: Any = amr.velocity_cube
+    with pytest.raises(TypeError, match=r"bins: expected an integer, found 3\.5"):
+        cube("density", bins=3.5)
+    with pytest.raises(ValueError, match="range: 3; expected two numbers"):
+        cube("density", range=3)
 
 
 def test_a_grid_that_exceeds_the_memory_names_its_size_and_the_levels() -> None:

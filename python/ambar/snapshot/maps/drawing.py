@@ -7,12 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from ambar import _core
 from ambar._core import InvalidError
+from ambar._util.arguments import check_number
 from ambar.snapshot.analysis.batches import (
     FRACTION,
     MAP_BYTES,
@@ -143,7 +144,7 @@ def view_of(
     if info.ndim != 3 and (is_of_cells or info.ndim != 2):
         raise InvalidError(
             f"expected data of three dimensions for a map, found {info.ndim}; use "
-            f"{'grid' if is_of_cells else 'histogram'}"
+            + ("grid, with a Box as the region" if is_of_cells else "histogram")
         )
     if info.ndim == 2 and (axis != "z" or up is not None or depth is not None):
         raise InvalidError(
@@ -152,26 +153,12 @@ def view_of(
     scale = length_of_unit(info, length_unit)
     middle = (*_inside(center, info), 0.0)[:3]
     axes, dims = _axes(axis, up)
-    if width is None:
-        # Each side of the box, seen from the direction.
-        sides = [float(np.abs(a[: info.ndim]) @ np.array(info.box_size)) for a in axes[:2]]
-    else:
-        both = np.ravel(width).astype(float)
-        if len(both) not in (1, 2) or not all(0 < side < math.inf for side in both):
-            raise InvalidError(f"invalid width: {width!r}; expected one or two lengths > 0")
-        sides = [float(side) * scale for side in (both[0], both[-1])]
-    if depth is not None and not depth > 0:
-        raise InvalidError(f"invalid depth: {depth!r}; expected a length > 0")
-    if pixel_size is not None:
-        pixel = pixel_size * scale
-    else:
-        if not 0 < resolution <= 1 << 20:
-            raise InvalidError(
-                f"invalid resolution: {resolution!r}; expected 1 to {1 << 20} pixels"
-            )
-        pixel = max(sides) / resolution
-    if not 0 < pixel < math.inf:
-        raise InvalidError(f"invalid pixel_size: {pixel_size!r}; expected a length > 0")
+    if depth is not None:
+        check_number("depth", depth)
+        if not depth > 0:
+            raise InvalidError(f"invalid depth: {depth!r}; expected a length > 0")
+    sides = _sides(info, axes, width, scale)
+    pixel = _pixel(max(sides), resolution, pixel_size, scale)
     # Rounding of the sides must not add a pixel.
     shape = [max(math.ceil(side / pixel - 1e-9), 1) for side in sides]
     if shape[0] * shape[1] > _MAX_PIXELS:
@@ -192,6 +179,41 @@ def view_of(
         length=1.0 if length_unit in ("box", "code") else scale,
         ndim=info.ndim,
     )
+
+
+def _sides(
+    info: RunInfo,
+    axes: Sequence[np.ndarray],
+    width: float | Sequence[float] | None,
+    scale: float,
+) -> list[float]:
+    """Return the sides of a map in code length: by default those of the box, seen from an axis."""
+    if width is None:
+        return [float(np.abs(a[: info.ndim]) @ np.array(info.box_size)) for a in axes[:2]]
+    try:
+        both = np.ravel(width).astype(float)
+    except (TypeError, ValueError):
+        both = np.empty(0)
+    if len(both) not in (1, 2) or not all(0 < side < math.inf for side in both):
+        raise InvalidError(f"invalid width: {width!r}; expected one or two lengths > 0")
+    return [float(side) * scale for side in (both[0], both[-1])]
+
+
+def _pixel(side: float, resolution: int, pixel_size: float | None, scale: float) -> float:
+    """Return the side of a pixel in code length."""
+    if pixel_size is not None:
+        check_number("pixel_size", pixel_size)
+        if not 0 < pixel_size < math.inf:
+            raise InvalidError(f"invalid pixel_size: {pixel_size!r}; expected a length > 0")
+        return pixel_size * scale
+    if not isinstance(resolution, SupportsIndex):
+        raise TypeError(
+            "invalid resolution: expected an integer, the number of pixels along the longer side, "
+            f"found {resolution!r:.80}; give the shape by width and pixel_size"
+        )
+    if not 0 < resolution <= 1 << 20:
+        raise InvalidError(f"invalid resolution: {resolution!r}; expected 1 to {1 << 20} pixels")
+    return side / resolution
 
 
 def _periods(info: RunInfo) -> list[float]:

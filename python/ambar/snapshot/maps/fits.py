@@ -107,7 +107,7 @@ def write_fits(
     >>> [hdu.name for hdu in fits.open("map.fits")]
     ['PRIMARY', 'rho', 'vx']
     """
-    for module in ("xarray", "astropy"):
+    for module in ("astropy", "xarray"):
         require(module, purpose="writing FITS", install="ambar[fits]")
     import xarray as xr
     from astropy.io import fits
@@ -126,6 +126,11 @@ def write_fits(
 
 def _with_image(hdu: Any, array: xr.DataArray) -> Any:
     """Return an image HDU of an array."""
+    if not set(array.dims) <= set(_ORDER):
+        raise InvalidError(
+            "expected a map, a slice, a projection, a grid or a velocity cube, found "
+            f"{array.name!r} with the dimensions {array.dims}; FITS files have images by position"
+        )
     dims = sorted(array.dims, key=_ORDER.index)
     values = array.transpose(*reversed(dims)).to_numpy()
     unit, factor = _fits_unit(str(array.attrs.get("units", "")))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
 
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar._util.arguments import explained_arguments
+from ambar._util.arguments import check_number, explained_arguments, two_numbers
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
@@ -51,7 +51,7 @@ class CellMaps:
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
-        resolution: int = 512,
+        resolution: int | None = None,
         pixel_size: float | None = None,
         weight: str | None = None,
         statistic: Statistic | None = None,
@@ -96,8 +96,8 @@ class CellMaps:
         length_unit : str, default "box"
             Unit of `center`, `width`, `depth` and `pixel_size`, as for `Box`. The coordinates of
             the result are in this unit, but in code length for "box".
-        resolution : int, default 512
-            Pixels along the longer side.
+        resolution : int, optional
+            Pixels along the longer side, by default 512.
         pixel_size : float, optional
             Side of a pixel, instead of `resolution`.
         weight : str, optional
@@ -194,7 +194,7 @@ class CellMaps:
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
-        resolution: int = 256,
+        resolution: int | None = None,
         pixel_size: float | None = None,
         region: Region | None = None,
         cut: Cut = "center",
@@ -221,7 +221,9 @@ class CellMaps:
             Unit of `range` and of the coordinate "velocity": "code", or one such as "km/s".
         velocities : sequence of str, default ("velocity_x", "velocity_y", "velocity_z")
             The fields of the velocity.
-        resolution, pixel_size, region, cut, levels, where, unit, threads : optional
+        resolution : int, optional
+            Pixels along the longer side, by default 256.
+        pixel_size, region, cut, levels, where, unit, threads : optional
             As for `map`.
 
         Returns
@@ -248,6 +250,8 @@ class CellMaps:
                 "each field"
             )
         check_integrals(rows._request([field]).columns)
+        if not isinstance(bins, SupportsIndex):
+            raise TypeError(f"invalid bins: expected an integer, found {bins!r:.80}; give a number")
         if bins < 1:
             raise InvalidError(f"invalid bins: {bins!r}; expected at least 1")
         selection = Selection(region, levels, where, threads, cut)
@@ -262,6 +266,7 @@ class CellMaps:
             length_unit=length_unit,
             resolution=resolution,
             pixel_size=pixel_size,
+            usual_resolution=256,
         )
         request = maps.MapRequest((field,), view, "integral", None, selection)
         footprint = self._footprint()
@@ -270,7 +275,7 @@ class CellMaps:
         if range is None:
             low, high = maps.velocity_range(rows, request, footprint, velocities)
         else:
-            low, high = (float(end) / factor for end in range)
+            low, high = (end / factor for end in two_numbers("range", range))
         if not low < high:
             raise InvalidError(f"invalid range: {range!r}; expected (lowest, highest)")
         edges = np.linspace(low, high, bins + 1)
@@ -301,7 +306,7 @@ class ParticleMaps:
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
-        resolution: int = 512,
+        resolution: int | None = None,
         pixel_size: float | None = None,
         weight: str | None = None,
         statistic: Statistic | None = None,
@@ -388,6 +393,8 @@ class ParticleMaps:
         )
         kind = maps.checked_statistic(statistic, weight)
         request = maps.MapRequest(tuple(names), view, kind, weight, selection)
+        if radius is not None:
+            check_number("radius", radius)
         reach = (radius or 0.0) * length_of_unit(rows._info, length_unit)
         if reach < 0:
             raise InvalidError(f"invalid radius: {radius!r}; expected a length >= 0")
@@ -409,9 +416,17 @@ def _view_of(
     center: Center | None,
     width: float | Sequence[float] | None,
     length_unit: str,
+    resolution: int | None,
+    pixel_size: float | None,
+    usual_resolution: int = 512,
     **rest: Any,
 ) -> maps.View:
     """Return what a map shows; by default in the frame of `about`."""
+    if resolution is not None and pixel_size is not None:
+        raise InvalidError(
+            f"expected resolution or pixel_size, found both: {resolution!r} and {pixel_size!r}; "
+            "leave one out"
+        )
     require("xarray", purpose="a map", install="ambar[xarray]")
     own = rows._parameters
     if axis is None:
@@ -434,6 +449,8 @@ def _view_of(
         center=middle,
         width=width,
         length_unit=length_unit,
+        resolution=usual_resolution if resolution is None else resolution,
+        pixel_size=pixel_size,
         is_of_cells=not isinstance(rows, ParticleMaps),
         **rest,
     )

@@ -184,6 +184,11 @@ class _Parser:
     """Recursive descent over the tokens of an expression of units."""
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"invalid unit: expected a string such as 'code' or 'km/s', found {text!r:.80}; "
+                "give the name or the expression of a unit"
+            )
         self._text = text
         self._tokens: list[re.Match[str]] = []
         position, end = 0, len(text.rstrip())
