@@ -219,4 +219,4 @@ def test_only_images_by_position_are_written(physical: ambar.Snapshot, tmp_path:
     ambar.write_fits(image, tmp_path / "slice.fits")
     header = fits.getheader(tmp_path / "slice.fits")
     assert header["SIGHT"] == "y"
-    assert header.comments["SIGHT"] == "perpendicular to the slice"
+    assert header.comments["SIGHT"] == "perpendicular to the image"

@@ -189,8 +189,8 @@ def _attribute_cards(attrs: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
             for number, part in enumerate(value, 1):
                 yield f"{card}{number}", float(part), comment
         elif not isinstance(value, float) or math.isfinite(value):
-            # The axis of a slice is a name; it is not seen from a side.
-            yield card, value, "perpendicular to the slice" if name == "axis" else comment
+            # The axis of slices and projections is a name.
+            yield card, value, "perpendicular to the image" if name == "axis" else comment
 
 
 def _ascii(cards: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

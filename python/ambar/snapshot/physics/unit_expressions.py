@@ -101,6 +101,7 @@ UNITS = {
     "V": Unit(GAUSS * 1e8 / LIGHT_SPEED, (0.5, 0.5, -1.0, 0.0)),
     "C": Unit(LIGHT_SPEED / 10 / GAUSS, (1.5, 0.5, -1.0, 0.0)),
     "A": Unit(LIGHT_SPEED / 10 / GAUSS, (1.5, 0.5, -2.0, 0.0)),
+    "dimensionless": Unit(1.0),
     "rad": Unit(1.0),
     "deg": Unit(math.pi / 180),
 }
