@@ -12,11 +12,20 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import numpy as np
-from virtualizarr.manifests import ChunkManifest, ManifestArray, ManifestGroup, ManifestStore
-from zarr.core.metadata import ArrayV3Metadata
 
 from ambar import _core
+from ambar._util.optional import require
 from ambar.store.chunk_references import Referenced
+
+require("virtualizarr", purpose="ambar.virtualizarr", install="ambar[virtualizarr]")
+
+from virtualizarr.manifests import (  # noqa: E402 - after the error for a missing package
+    ChunkManifest,
+    ManifestArray,
+    ManifestGroup,
+    ManifestStore,
+)
+from zarr.core.metadata import ArrayV3Metadata  # noqa: E402
 
 
 class AmbarParser:

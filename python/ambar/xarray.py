@@ -14,6 +14,14 @@ Examples
 
 from __future__ import annotations
 
-from ambar.interop.xarray.accessors import DataArrayAccessor, DatasetAccessor, DataTreeAccessor
+from ambar._util.optional import require
+
+require("xarray", purpose="ambar.xarray", install="ambar[xarray]")
+
+from ambar.interop.xarray.accessors import (  # noqa: E402 - after the error for a missing package
+    DataArrayAccessor,
+    DatasetAccessor,
+    DataTreeAccessor,
+)
 
 __all__ = ["DataArrayAccessor", "DataTreeAccessor", "DatasetAccessor"]

@@ -272,3 +272,60 @@ def test_strings_that_are_not_unicode_are_refused(tmp_path: Path) -> None:
         collection.add("a", {"v": ("z", [1.0])})
     with expected:
         ambar.open_collection(tmp_path / "c.ambar").read("v", f"{bad} > 1")
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda run: run.amr.read("density").to_pandas(), "to_pandas needs pandas.*'pandas'"),
+        (lambda run: run.amr.read("density").to_polars(), "to_polars needs polars.*'polars'"),
+        (lambda run: run.amr.read("density").to_xarray(), r"needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.amr.to_xarray(), r"to_xarray needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.to_xarray(), r"to_xarray needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.amr.project("density"), r"project needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.amr.map("density"), r"a map needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: run.particles.map("mass"), r"a map needs xarray.*'ambar\[xarray\]'"),
+        (lambda run: ambar.write_fits(run, "x.fits"), r"FITS needs astropy.*'ambar\[fits\]'"),
+        (lambda run: ambar.read_mesh(run.location), r"vtkmodules.*'ambar\[mesh\]'"),
+    ],
+)
+def test_errors_of_missing_packages_say_what_to_install(
+    call: Any, why: str, stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ambar.open_snapshot(stores["gravpart"])
+    monkeypatch.setattr("ambar._util.optional.find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=why):
+        call(run)
+
+
+def test_arguments_of_wrong_types_name_the_argument(gravpart: ambar.Snapshot) -> None:
+    amr: Any = gravpart.amr
+    for unit in (3, None):
+        with pytest.raises(TypeError, match="unit: expected a string such as 'code'"):
+            amr.mean("density", unit=unit)
+    with pytest.raises(TypeError, match="unit: expected a string .*, or a mapping"):
+        amr.profile("radius", "density", units=3)
+    for options in ({"bins": (4, 4, 4)}, {"log": (True,)}, {"range": ((0, 1),)}):
+        name = next(iter(options))
+        with pytest.raises(ValueError, match=f"invalid {name}: .*tuple of two, one for each"):
+            amr.phase("density", "pressure", **options)
+    with pytest.raises(ValueError, match="invalid range: 0; expected two numbers"):
+        amr.phase("density", "pressure", range=(0, 1))
+    with pytest.raises(ValueError, match="invalid edges of bins: 'x'"):
+        amr.profile("radius", "density", bins="x")
+    with pytest.raises(TypeError, match="gamma: expected a number, found 'x'"):
+        amr.with_parameters(gamma="x")
+    with pytest.raises(TypeError, match="at: expected a number, found 'x'"):
+        amr.slice("density", at="x")
+    text: Any = "0.1"
+    regions = (
+        ambar.Sphere("bc", text),
+        ambar.Cylinder("bc", 0.1, height=text),
+        ambar.Box((text, 0, 0), (1, 1, 1)),
+    )
+    for region in regions:
+        with pytest.raises(TypeError, match=r"region: expected a number, found '0\.1'"):
+            amr.read("density", region=region)
+    number: Any = 0
+    with pytest.raises(ValueError, match="corners of 3 numbers.*found 0"):
+        amr.read("density", region=ambar.Box(number, number))

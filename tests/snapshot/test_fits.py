@@ -209,3 +209,14 @@ def test_a_small_part_of_a_box_is_evenly_spaced(gravpart: ambar.Snapshot, tmp_pa
     ambar.write_fits(image, tmp_path / "zoom.fits")
     header = fits.getheader(tmp_path / "zoom.fits")
     assert header["CDELT1"] == pytest.approx(1e-9 / 64, rel=1e-5)
+
+
+def test_only_images_by_position_are_written(physical: ambar.Snapshot, tmp_path: Path) -> None:
+    for result in (physical.amr.profile("radius", "density"), physical.amr.phase("rho", "p")):
+        with pytest.raises(ValueError, match="expected a map.*found .* with the dimensions"):
+            ambar.write_fits(result, tmp_path / "x.fits")
+    image = physical.amr.slice("density", axis="y", level=4)
+    ambar.write_fits(image, tmp_path / "slice.fits")
+    header = fits.getheader(tmp_path / "slice.fits")
+    assert header["SIGHT"] == "y"
+    assert header.comments["SIGHT"] == "perpendicular to the image"

@@ -80,6 +80,86 @@ def test_cubes_equal_numpy(gravpart: ambar.Snapshot) -> None:
     assert expected.any()
 
 
+def overlaps(
+    cells: ambar.Table, axis: str, middle: float, depth: float, period: float = 1.0
+) -> np.ndarray:
+    """Return the fraction of each cell in a slab, and in its images in a periodic box."""
+    low, high = (cells[axis] + sign * cells["dx"] / 2 for sign in (-1, 1))
+    ends = [(middle - depth / 2 + n * period, middle + depth / 2 + n * period) for n in (-1, 0, 1)]
+    parts = [np.minimum(high, end) - np.maximum(low, start) for start, end in ends]
+    return np.asarray(sum(np.maximum(part, 0) for part in parts) / cells["dx"])
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+@pytest.mark.parametrize(("middle", "depth"), [(0.5, 0.1), (0.21, 0.01), (0.03, 0.3), (0.47, 0.96)])
+def test_cells_count_by_their_overlap_with_the_depth(
+    axis: Any, middle: float, depth: float, gravpart: ambar.Snapshot
+) -> None:
+    amr = gravpart.amr
+    center = [middle if name == axis else 0.5 for name in "xyz"]
+    view: dict[str, Any] = {"axis": axis, "center": center, "depth": depth, "resolution": SIDE}
+    cells = amr.read(["x", "y", "z", "dx", "density", "vz", "volume"], where=CONDITION)
+    volume = cells["volume"] * overlaps(cells, axis, middle, depth)
+    image = amr.map("density", where=CONDITION, **view)
+    dims = [str(dim) for dim in image.dims]
+    edges = np.linspace(0, 1, SIDE + 1)
+
+    def summed(weights: np.ndarray) -> np.ndarray:
+        return np.histogram2d(cells[dims[0]], cells[dims[1]], (edges, edges), weights=weights)[0]
+
+    covered = summed(volume) > 0
+    np.testing.assert_array_equal(np.isfinite(image), covered)
+    mass = summed(volume * cells["density"])
+    np.testing.assert_allclose(image.fillna(0) / SIDE**2, mass, rtol=1e-9, atol=1e-14)
+    mean = summed(volume * cells["vz"])[covered] / summed(volume)[covered]
+    square = summed(volume * cells["vz"] ** 2)[covered] / summed(volume)[covered]
+    view |= {"weight": "volume", "where": CONDITION}
+    np.testing.assert_allclose(amr.map("vz", **view).to_numpy()[covered], mean, rtol=1e-8)
+    spread = amr.map("vz", statistic="dispersion", **view).to_numpy()[covered]
+    np.testing.assert_allclose(spread**2, square - mean**2, rtol=1e-7, atol=1e-10)
+    largest = np.full((SIDE, SIDE), np.nan)
+    inside = volume > 0
+    pixels = tuple((cells[dim][inside] * SIDE).astype(int) for dim in dims)
+    np.fmax.at(largest, pixels, cells["vz"][inside])
+    found = amr.map("vz", statistic="maximum", **{**view, "weight": None})
+    np.testing.assert_array_equal(found, largest)
+
+
+@pytest.mark.parametrize("depth", [0.1, 0.04, 1e-3])
+def test_thin_slabs_are_boxes(depth: float, gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    slab = ambar.Box((None, None, 0.2 - depth / 2), (None, None, 0.2 + depth / 2))
+    expected = amr.map("density", region=slab, cut="fraction", resolution=64)
+    options: dict[str, Any] = {"center": (0.5, 0.5, 0.2), "depth": depth, "resolution": 64}
+    image = amr.map("density", **options)
+    np.testing.assert_allclose(image, expected, rtol=1e-10)
+    half = ambar.Box((None, 0.21, None), (None, None, None))
+    found = amr.map("density", region=half, cut="fraction", **options)
+    mass = float(found.sum() / amr.map("density", region=half, cut="whole", **options).sum())
+    assert 0.9 < mass < 1  # half of the cells of the row at y = 0.21
+    cut = amr.map("density", region=slab & half, cut="fraction", resolution=64)
+    if depth > 0.05:  # thinner ones are sampled where both faces cut a cell
+        np.testing.assert_allclose(found.sum(), cut.sum(), rtol=1e-3)
+    cube = amr.velocity_cube("density", bins=5, **options)
+    np.testing.assert_allclose(cube.sum("velocity"), image, rtol=1e-9)
+
+
+@pytest.mark.parametrize("axis", [DIRECTION, (0, 1, 1), (1, 1, 1e-3)], ids=str)
+@pytest.mark.parametrize("depth", [0.4, 0.01, 1e-4])
+def test_tilted_slabs_have_their_volume(axis: Any, depth: float, gravpart: ambar.Snapshot) -> None:
+    """The integral of 1 over a map is the volume of the slab in the box."""
+    image = gravpart.amr.map("1 + 0 * density", axis=axis, width=2.0, depth=depth, resolution=64)
+    sight = np.asarray(axis) / np.linalg.norm(axis)
+    points = (np.arange(1500) + 0.5) / 1500 - 0.5
+    x, z = np.meshgrid(points, points)
+    across = sight[0] * x + sight[2] * z
+    low, high = np.sort([(-depth / 2 - across) / sight[1], (depth / 2 - across) / sight[1]], axis=0)
+    length = np.maximum(np.minimum(high, 0.5) - np.maximum(low, -0.5), 0)
+    volume = float(image.sum()) * image.attrs["pixel_size"] ** 2
+    assert volume == pytest.approx(float(length.mean()), rel=2e-3)
+    assert np.isfinite(image[24:40, 24:40]).all()  # the middle of the box is in the slab
+
+
 def rays(image: Any, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows and columns of pixels, and where `count`**2 rays in each of them begin."""
     up, sight = (np.array(image.attrs[name]) for name in ("up", "axis"))

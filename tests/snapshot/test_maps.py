@@ -241,6 +241,39 @@ def test_cubes_of_velocity_sum_to_the_map(gravpart: ambar.Snapshot) -> None:
     np.testing.assert_allclose(cube.sum("velocity"), image.fillna(0), rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("name", "vector"), [("x", (1, 0, 0)), ("y", (0, -1, 0)), ("z", (0, 0, 1))]
+)
+def test_named_axes_are_vectors_to_the_viewer(
+    name: Any, vector: Any, gravpart: ambar.Snapshot, tmp_path: Path
+) -> None:
+    amr = gravpart.amr
+    up = "y" if name == "z" else "z"
+    named = amr.map("density", axis=name, resolution=16)
+    for other in ({"axis": vector, "up": up}, {"axis": name, "up": up}):
+        np.testing.assert_allclose(named, amr.map("density", resolution=16, **other), rtol=1e-12)
+    right, above = (np.eye(3)["xyz".index(str(dim))] for dim in named.dims[::-1])
+    np.testing.assert_array_equal(np.cross(right, above), named.attrs["axis"])
+    assert named.attrs["axis"] == list(vector)
+    options: dict[str, Any] = {"bins": 6, "resolution": 16, "velocity_unit": "code"}
+    cube = amr.velocity_cube("density", axis=name, **options)
+    expected = amr.velocity_cube("density", axis=vector, up=up, **options)
+    np.testing.assert_allclose(cube, expected, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(cube.velocity, expected.velocity)
+    mean = float((cube * cube.velocity).sum() / cube.sum())
+    along = sum(c * amr.mean(f"v{a}", weight="mass") for c, a in zip(vector, "xyz", strict=True))
+    assert mean == pytest.approx(along, abs=float(cube.attrs["velocity_step"]))
+    fits = pytest.importorskip("astropy.io.fits")
+    ambar.write_fits(cube, tmp_path / "cube.fits")
+    header = fits.getheader(tmp_path / "cube.fits")
+    assert [header[f"SIGHT{n}"] for n in (1, 2, 3)] == list(vector)
+    particles = gravpart.particles
+    np.testing.assert_allclose(
+        particles.map("mass", axis=name, resolution=16),
+        particles.map("mass", axis=vector, up=up, resolution=16),
+    )
+
+
 def test_faceon_and_edgeon_follow_the_angular_momentum(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
     face = np.array(amr.map("density", axis="faceon", resolution=16).attrs["axis"])
@@ -274,6 +307,8 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
         {"depth": -1},
         {"resolution": 0},
         {"pixel_size": -1},
+        {"pixel_size": 0.1, "resolution": 3},
+        {"width": "x"},
         {"statistic": "median"},
         {"statistic": "integral", "weight": "density"},
     ):
@@ -286,8 +321,26 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
     with pytest.raises(ambar.LimitError):
         amr.velocity_cube("density", bins=10**7)
     flat = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
-    with pytest.raises(ValueError, match="three dimensions"):
+    with pytest.raises(ValueError, match="three dimensions.*use grid, with a Box as the region"):
         flat.amr.map("density", axis="x")
+    for method in (flat.amr.slice, flat.amr.project):
+        with pytest.raises(ValueError, match="three dimensions along the axis 'z', the default"):
+            method("density")
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"resolution": (16, 8)}, r"resolution: expected an integer.*found \(16, 8\)"),
+        ({"pixel_size": "x"}, "pixel_size: expected a number, found 'x'"),
+        ({"depth": "x"}, "depth: expected a number, found 'x'"),
+        ({"center": 3}, "center: expected 'bc' or 3 numbers, found 3"),
+        ({"unit": 3}, "unit: expected a string.*found 3"),
+    )
+    for arguments, why in wrong:
+        with pytest.raises(TypeError, match=why):
+            amr.map("density", **arguments)
+    cube: Any = amr.velocity_cube
+    with pytest.raises(TypeError, match=r"bins: expected an integer, found 3\.5"):
+        cube("density", bins=3.5)
+    with pytest.raises(ValueError, match="range: 3; expected two numbers"):
+        cube("density", range=3)
 
 
 def test_a_grid_that_exceeds_the_memory_names_its_size_and_the_levels() -> None:

@@ -586,3 +586,22 @@ def test_widths_of_many_boxes_have_a_warning(gravpart: ambar.Snapshot) -> None:
     with pytest.warns(UserWarning, match=r"the width 1e\+09 pc is .* times the box") as caught:
         list(drawing.frames_of(twice, SeriesPlot(path="x", width=1e9, length_unit="pc")))
     assert len(caught) == 1
+
+
+def test_plots_of_results_have_the_labels_of_pictures(gravpart: ambar.Snapshot) -> None:
+    from matplotlib.text import Text
+
+    amr = gravpart.amr
+    options: dict[str, Any] = {"weight": "density", "resolution": 8}
+    for image, text in (
+        (amr.map("vz", **options), "mean vz, weighted by density [code units]"),
+        (
+            amr.map("vz", statistic="dispersion", **options),
+            "dispersion of vz, weighted by density [code units]",
+        ),
+        (amr.map("level", statistic="maximum", resolution=8), "maximum of level"),
+        (amr.project("vx", weight="density", level=4), "mean vx, weighted by density [code units]"),
+        (amr.slice("vx", level=4), "vx [code units]"),
+    ):
+        found = image.ambar.plot().figure.findobj(Text)
+        assert text in {one.get_text().replace("\n", " ") for one in found}

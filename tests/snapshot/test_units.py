@@ -252,3 +252,13 @@ def test_factors_that_are_not_positive_are_refused(changed: dict[str, float]) ->
     name, value = next(iter(changed.items()))
     with pytest.raises(ambar.InvalidError, match=f"invalid {name}: {value}; expected a finite"):
         dataclasses.replace(ambar.Units(1.0, 1.0, 1.0), **{name: value})  # type: ignore[arg-type]
+
+
+def test_numbers_without_a_unit_are_dimensionless() -> None:
+    amr = ambar.open_snapshot(output("sedov")).amr
+    unit = amr.read("mach_number").to_xarray()["mach_number"].attrs["units"]
+    assert unit == "dimensionless"
+    assert amr.mean("mach_number", unit=unit) == amr.mean("mach_number")
+    assert amr.map("level", weight="volume", unit=unit, resolution=4).attrs["units"] == unit
+    with pytest.raises(ValueError, match="found dimensionless"):
+        amr.mean("density", unit=unit)

@@ -7,7 +7,7 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, SupportsFloat, TypeVar, cast, get_args
 
 from ambar import _core
 
@@ -77,6 +77,26 @@ def _explained(function: Callable[..., Any], hints: Mapping[str, str]) -> Callab
         return function(*args, **given)
 
     return checked
+
+
+def check_number(what: str, value: object) -> None:
+    """Raise TypeError if an argument is not a number; `what` is its name, for the message."""
+    if not isinstance(value, SupportsFloat):
+        raise TypeError(
+            f"invalid {what}: expected a number, found {value!r:.80} of the type "
+            f"{type(value).__name__}; give it as a number, such as 0.5"
+        )
+
+
+def two_numbers(what: str, values: object) -> tuple[float, float]:
+    """Return an argument of two numbers, such as a range; raises ValueError for other ones."""
+    try:
+        low, high = (float(value) for value in cast("Sequence[float]", values))
+    except (TypeError, ValueError):
+        raise _core.InvalidError(
+            f"invalid {what}: {values!r:.80}; expected two numbers, (lowest, highest)"
+        ) from None
+    return low, high
 
 
 def check_mode(mode: str, accepted: Any = WriteMode) -> None:

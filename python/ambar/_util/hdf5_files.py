@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.optional import require
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """The first bytes of files of HDF5."""
@@ -37,8 +38,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
     OSError
         If the operating system refuses, or another program has locked the file.
     """
-    import h5py
-
+    h5py = require("h5py", purpose="reading HDF5", install="ambar[hdf5]")
     try:
         with h5py.File(path) as file:
             yield file

@@ -13,6 +13,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
+from ambar._util.optional import require
 from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
 from ambar.collection import representation
@@ -727,6 +728,7 @@ class Collection(CommitContext, Refreshable, Viewable):
 
         Raises KeyError if the dataset does not exist, TypeError for positions and slices.
         """
+        require("xarray", purpose="a dataset", install="ambar[xarray]")
         from ambar.collection.views import one
 
         return one(self, name)
@@ -756,6 +758,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> ambar.open_collection("profiles.ambar").load("station_0041").temperature.max().item()
         61.0
         """
+        require("xarray", purpose="load", install="ambar[xarray]")
         from ambar.collection.views import loaded
 
         return loaded(self, name)
@@ -792,6 +795,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> ambar.open_collection("profiles.ambar").to_xarray('platform == "argo"').sizes["dataset"]
         2
         """
+        require("xarray", purpose="to_xarray", install="ambar[xarray]")
         from ambar.collection.views import stacked
 
         return stacked(self, self.choose(datasets))
@@ -838,8 +842,8 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> argo.dataset.unique().tolist()
         ['station_0041', 'station_0043']
         """
-        import pandas as pd
-
+        pd = require("pandas", purpose="to_dataframe", install="pandas")
+        require("xarray", purpose="to_dataframe", install="ambar[xarray]")
         from ambar.collection.views import empty_dataset, frame_of
 
         wanted = [variables] if isinstance(variables, str) else variables

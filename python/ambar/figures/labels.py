@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 _SYMBOLS = {
     "Msun": r"M_\odot",
@@ -17,6 +18,7 @@ _SYMBOLS = {
     "Gauss": "G",
     "Au": "au",
 }
+_STATISTICS = {"mean": "mean ", "dispersion": "dispersion of ", "maximum": "maximum of "}
 _LONGEST_NAME = 34
 """The number of characters up to which the name of a label is in one line."""
 _MICRO = re.compile(r"u(?=(m|s|g|G|K|V|A|J|Pa|T|pc)$)")
@@ -74,6 +76,22 @@ def label(name: str, unit: str) -> str:
     """
     text, name = unit_text(unit), name.replace("`", "")
     return f"{name} [{text}]" if text else name
+
+
+def statistic_name(name: str, attrs: Mapping[Any, Any]) -> str:
+    """Return the name of the values of an image with their statistic and weight.
+
+    Examples
+    --------
+    >>> statistic_name("vz", {"statistic": "dispersion", "weight": "density"})
+    'dispersion of vz, weighted by density'
+    >>> statistic_name("density, integrated along z", {"statistic": "integral"})
+    'density, integrated along z'
+    """
+    weight = str(attrs.get("weight", "none")).replace("_", " ")
+    if weight.startswith("none"):
+        return _STATISTICS.get(str(attrs.get("statistic")), "") + name
+    return f"{_STATISTICS[str(attrs.get('statistic', 'mean'))]}{name}, weighted by {weight}"
 
 
 def in_two_lines(text: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar.kinds.figures import draw_object
 from ambar.kinds.viewable import Viewable
@@ -251,6 +252,7 @@ class Mesh(Viewable):
         >>> mesh.read(where="pressure > 40 and x < 2").n_cells
         5
         """
+        require("vtkmodules", purpose="reading meshes", install="ambar[mesh]")
         from ambar.mesh.select.region import PartReader, parse_condition
         from ambar.mesh.select.region_cells import BoxOverlap
         from ambar.mesh.vtk.objects import build
@@ -404,6 +406,7 @@ class AmrMesh:
         CorruptError
             If a checksum differs.
         """
+        require("vtkmodules", purpose="reading meshes", install="ambar[mesh]")
         from ambar.snapshot.interop.vtk_amr import overlapping_amr
 
         if original_ids or where is not None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import check_mode
+from ambar._util.optional import require
 from ambar._util.output_files import name_target_on_full_disk
 from ambar.mesh.storage.packs import join_streams
 from ambar.mesh.storage.references import references_in
@@ -152,6 +153,7 @@ def write_group(
     Arguments are those of `write_mesh`. With a `deduplicator`, arrays that the store has already
     are not written again.
     """
+    require("vtkmodules", purpose="writing meshes", install="ambar[mesh]")
     from ambar.mesh.storage.array_writer import ArrayWriter
     from ambar.mesh.storage.extents import bounds_of
     from ambar.mesh.vtk.meshio_objects import to_vtk

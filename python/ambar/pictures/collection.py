@@ -80,7 +80,8 @@ def draw(
 
 def write_picture(collection: Collection, request: CollectionPlot) -> Path:
     """Write a picture of a collection, and return its path."""
-    require("matplotlib", purpose="ambar plot", install="ambar[plot]")
+    for module in ("matplotlib", "xarray"):
+        require(module, purpose="ambar plot", install="ambar[plot]")
     if request.movie is not None or request.against is not None:
         option = "--movie" if request.movie is not None else "--against"
         raise _core.InvalidError(

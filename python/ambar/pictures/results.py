@@ -11,7 +11,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.text import suggestion
 from ambar.figures.colors import color_scale
-from ambar.figures.labels import label
+from ambar.figures.labels import label, statistic_name
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid
 from ambar.kinds.figures import new_figure
 from ambar.pictures.axes import axis_of
@@ -105,6 +105,7 @@ def _panel(
         )
     if not any(f"{dim}_lower" in array.coords for dim in array.dims):
         unit = str(array.attrs.get("units", ""))
+        text = label(statistic_name(name, array.attrs), unit)
         scale = color_scale(values, log=log, limits=limits, colors=colors, unit=unit)
         vertical, horizontal = (axis_of(array, str(dim)) for dim in array.dims)
         return image_panel(horizontal, vertical, values, scale, text, position_text(array))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import explained_arguments
+from ambar._util.arguments import check_number, explained_arguments
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import FRACTION, Selection, with_fraction
 from ambar.snapshot.derived.catalog import Formula, cell_formulas
@@ -432,6 +432,7 @@ class Amr(FieldRows, CellMaps):
         """
         number, others = self._axis(axis)
         start, end = self._core.lower[number], self._core.upper[number]
+        check_number("at", at)
         if at_unit == "box":
             low, high, position = 0.0, 1.0, start + at * (end - start)
         else:
@@ -635,6 +636,11 @@ class Amr(FieldRows, CellMaps):
             advice = "grid() returns data of one and two dimensions"
             if self.ndim == 3:
                 advice = "map() has any direction: axis=(1, 1, 1), 'faceon', 'edgeon'"
+            elif axis == "z":  # the default
+                raise _core.InvalidError(
+                    f"expected data of three dimensions along the axis 'z', the default, found "
+                    f"{self.ndim}; {advice}"
+                )
             raise _core.InvalidError(
                 f"invalid axis {axis!r}: the data have the axes {', '.join(axes)}; {advice}"
             )

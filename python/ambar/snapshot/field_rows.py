@@ -13,6 +13,8 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.arguments import check_number
+from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
@@ -157,7 +159,11 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
 
     @property
     def fields(self) -> list[str]:
-        """Names of the fields, in the order of the file."""
+        """Names of the fields, in the order of the file.
+
+        Stores of RAMSES have the field `domain`, too: the number of the process that wrote a row.
+        Outputs that are opened without a conversion do not have it.
+        """
         return list(self._core.fields)
 
     @property
@@ -290,7 +296,10 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         True
         """
         for name, value in (("gamma", gamma), ("mu", mu)):
-            if value is not None and not 0 < value < np.inf:
+            if value is None:
+                continue
+            check_number(name, value)
+            if not 0 < value < np.inf:
                 raise _core.InvalidError(f"invalid {name}: {value!r}; expected a number > 0")
         if birth_times not in (None, "conformal", "proper"):
             raise _core.InvalidError(
@@ -568,6 +577,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         """Return columns as a Dataset: dask arrays of data in a store, otherwise in memory."""
         if self._stored is None:
             return self.read(names).to_xarray()
+        require("xarray", purpose="to_xarray", install="ambar[xarray]")
         import xarray as xr
 
         from ambar.snapshot.interop.lazy_columns import lazy_columns

@@ -133,7 +133,8 @@ def _compare_series(series: Series, output: int | None, threads: int | None) -> 
 
 def _plot(opened: Snapshot | Series, request: CellsPlot) -> Path:
     """Write a picture, a movie or a FITS file; matplotlib is imported here."""
-    require("matplotlib", purpose="ambar plot", install="ambar[plot]")
+    for module in ("matplotlib", "xarray"):
+        require(module, purpose="ambar plot", install="ambar[plot]")
     from ambar.snapshot.pictures.drawing import write_picture
 
     return write_picture(opened, request)

@@ -7,13 +7,14 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
 from ambar._core import InvalidError
+from ambar._util.arguments import check_number
 
 if TYPE_CHECKING:
     from ambar.snapshot.run_info import RunInfo
@@ -134,6 +135,11 @@ def length_of_unit(info: RunInfo, unit: str) -> float:
 def center_in_code(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
     """Return `center` in code length; "bc" is the middle of the box, in any or all dimensions."""
     ndim, scale, start = info.ndim, length_of_unit(info, unit), _start(info, unit)
+    if isinstance(center, SupportsFloat) and np.ndim(center) == 0:
+        raise TypeError(
+            f"invalid center: expected 'bc' or {ndim} numbers, found {center!r:.80}; give one "
+            "number for each dimension"
+        )
     parts = [center] * ndim if isinstance(center, str) else list(center)
     if len(parts) != ndim:
         raise InvalidError(f"expected a center of {ndim} numbers, found {center!r}")
@@ -167,6 +173,7 @@ def _plain(value: object) -> object:
 
 
 def _finite(value: float) -> float:
+    check_number("coordinate or length of a region", value)
     if not math.isfinite(value):
         raise InvalidError(f"invalid coordinate of a region: {value}; expected a finite number")
     return float(value)
@@ -355,10 +362,10 @@ class Box(Region):
         """
         scale = length_of_unit(info, self.unit)
         for corner in (self.lo, self.hi):
-            if len(corner) != info.ndim:
+            if not isinstance(corner, Sequence | np.ndarray) or len(corner) != info.ndim:
                 raise InvalidError(
                     f"expected corners of {info.ndim} numbers for data of {info.ndim} dimensions, "
-                    f"found {tuple(corner)}"
+                    f"found {corner!r:.80}; give one number or None for each dimension"
                 )
         origin = _start(info, self.unit)
         if self.center is not None:
@@ -635,6 +642,8 @@ def direction(axis: Direction) -> tuple[float, float, float]:
     """Return the unit vector of a direction; raises ValueError if it is not one."""
     if isinstance(axis, str):
         numbers = [float(axis == name) for name in AXES]
+    elif np.ndim(axis) != 1:
+        numbers = []
     else:
         numbers = [float(number) for number in axis]
     length = math.hypot(*numbers)

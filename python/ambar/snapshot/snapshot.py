@@ -395,6 +395,7 @@ class Snapshot(Viewable):
         >>> tree["particles/mass"].dims
         ('particles',)
         """
+        require("xarray", purpose="to_xarray", install="ambar[xarray]")
         import xarray as xr
 
         tree = {}

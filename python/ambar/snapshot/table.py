@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.optional import require
 from ambar.snapshot.field_names import ALIASES, resolve
 from ambar.snapshot.units import ColumnUnits
 
@@ -220,8 +221,7 @@ class Table:
         >>> table.to_pandas().shape
         (2, 1)
         """
-        import pandas as pd
-
+        pd = require("pandas", purpose="to_pandas", install="pandas")
         return pd.DataFrame(self._columns, copy=False)
 
     def to_polars(self) -> pl.DataFrame:
@@ -237,8 +237,7 @@ class Table:
         >>> table.to_polars().columns
         ['mass']
         """
-        import polars as pl
-
+        pl = require("polars", purpose="to_polars", install="polars")
         return pl.DataFrame(self)
 
     def to_xarray(self) -> xr.Dataset:
@@ -256,6 +255,7 @@ class Table:
         >>> cells.to_xarray()["density"].dims
         ('cell',)
         """
+        require("xarray", purpose="to_xarray", install="ambar[xarray]")
         import xarray as xr
 
         units = self._column_units

@@ -17,6 +17,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.hdf5_files import open_hdf5
+from ambar._util.optional import require
 
 __all__ = ["Hdf5Level", "Hdf5Plotfile", "is_hdf5_plotfile", "read_hdf5"]
 
@@ -131,8 +132,7 @@ def is_hdf5_plotfile(path: str | os.PathLike[str]) -> bool:
 
     Raises CorruptError if it is an HDF5 file that no program can open, as after a truncation.
     """
-    import h5py
-
+    h5py = require("h5py", purpose="reading HDF5", install="ambar[hdf5]")
     if not Path(path).is_file() or not h5py.is_hdf5(path):
         return False
     with open_hdf5(path) as file:
@@ -157,8 +157,7 @@ def read_hdf5(path: str | os.PathLike[str]) -> Hdf5Plotfile:
     UnsupportedError
         If its values are not cell-centred.
     """
-    import h5py
-
+    h5py = require("h5py", purpose="reading HDF5", install="ambar[hdf5]")
     # Registers the filter that the file may need.
     import ambar.hdf5  # noqa: F401
 

@@ -409,6 +409,7 @@ def export_amr(request: ExportRequest, steps: Steps, report: Progress | None) ->
     UnsupportedError if the format does not support the cells, OSError if the file system reports
     an error.
     """
+    require("vtkmodules", purpose="writing VTKHDF", install="ambar[mesh]")
     from ambar.mesh.files.vtkhdf import AmrHdfFile
     from ambar.mesh.mesh import AmrMesh
 

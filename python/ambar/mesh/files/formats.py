@@ -23,6 +23,7 @@ _MESHES_IN_HDF5 = ("VTKHDF", "meshes")
 
 def suffix_of(path: Path) -> str:
     """Return the suffix by which PyVista chooses a format, such as ".vtu", ".nii.gz", ".e.4.0"."""
+    pyvista()  # raises the error if it is not installed
     from pyvista.core.utilities.fileio import get_ext
 
     return ".dcm" if path.is_dir() else str(get_ext(path))  # PyVista reads no other folders

@@ -2,6 +2,11 @@
 
 The format is VTK's "VTKHDF File Format" 2.4 (docs.vtk.org), for a single AMR object 1.0, which
 ParaView 5.11 reads. VTK's own writer stores times as float32; here times are float64.
+
+VTK's reader reads all grids as three-dimensional, whatever ``GridDescription`` is, and marks coarse
+cells as refined only where finer boxes have two layers of cells in each dimension. Data of two
+dimensions are therefore two equal layers, with the indices -1 and 0 on all levels: of a coarser
+level these cover the same layers.
 """
 
 from __future__ import annotations
@@ -18,8 +23,8 @@ from ambar.snapshot.interop.vtk_amr import blocks_of
 
 _CHUNK = 1 << 20
 """Bytes of a chunk of an HDF5 dataset."""
-_GRIDS = {5: "XY_PLANE", 6: "YZ_PLANE", 7: "XZ_PLANE"}
-"""VTK's numbers of descriptions of grids, except that of three dimensions."""
+_XY_PLANE = 5
+"""VTK's number of the description of grids of two dimensions."""
 _GHOSTS = vtkDataSetAttributes.GhostArrayName()
 """VTK's reader computes the array from the boxes."""
 
@@ -54,8 +59,7 @@ class AmrHdfFile:
         is_new = hasattr(mesh, "GetOverlappingAMRMetaData")  # from VTK 9.6 on
         (mesh.GetOverlappingAMRMetaData() if is_new else mesh.GetAMRInfo()).GetOrigin(origin)
         self._attribute(self._group, "Origin", origin)
-        grid = _GRIDS.get(int(mesh.GetGridDescription()), "XYZ_GRID")
-        self._attribute(self._group, "GridDescription", np.bytes_(grid))
+        self._attribute(self._group, "GridDescription", np.bytes_("XYZ_GRID"))
         fields: set[str] = set()
         for level in range(mesh.GetNumberOfLevels()):
             fields |= self._add_level(mesh, level)
@@ -69,12 +73,17 @@ class AmrHdfFile:
         """Add the boxes and values of a level; return the names of the fields."""
         name, spacing, blocks = f"Level{level}", np.zeros(3), blocks_of(mesh, level)
         mesh.GetSpacing(level, spacing)
+        is_plane = int(mesh.GetGridDescription()) == _XY_PLANE
+        if is_plane:
+            spacing[2] = 0.5  # both layers together are 1 thick: volumes are areas
         self._attribute(self._group.require_group(name), "Spacing", spacing)
         boxes = np.zeros((len(blocks), 6), np.int32)
         for index in range(len(blocks)):
             corners = [0] * 6
             mesh.GetAMRBox(level, index).GetDimensions(corners)
             boxes[index] = corners
+        if is_plane:
+            boxes[:, 4:] = -1, 0
         self._append(f"{name}/AMRBox", boxes, f"{name}/AMRBoxOffsets")
         self._set(f"{name}/NumberOfAMRBoxes", len(blocks))
         data = [block.GetCellData() for block in blocks]
@@ -85,9 +94,8 @@ class AmrHdfFile:
                 raise _core.UnsupportedError(
                     f"{field!r}: VTKHDF supports names of fields without / and .: leave it out"
                 )
-            values = np.concatenate(
-                [values_of(each.GetAbstractArray(field), field) for each in data]
-            )
+            parts = [values_of(each.GetAbstractArray(field), field) for each in data]
+            values = np.concatenate([part for part in parts for _ in range(2 if is_plane else 1)])
             self._append(f"{name}/CellData/{field}", values, f"{name}/CellDataOffsets/{field}")
         return fields
 

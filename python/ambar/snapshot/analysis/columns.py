@@ -45,6 +45,11 @@ def units_of(
                 f"expected units={{field: unit}} for {len(fields)} fields, found units={units!r}"
             )
         units = {fields[0]: units}
+    if units is not None and not isinstance(units, Mapping):
+        raise TypeError(
+            f"invalid unit: expected a string such as 'code' or 'km/s', or a mapping of fields to "
+            f"units, found {units!r:.80}; give the name or the expression of a unit"
+        )
     found, given = dict.fromkeys(names, "code"), dict(units or {})
     columns = rows._request([*names, *given]).columns
     for key, unit in given.items():

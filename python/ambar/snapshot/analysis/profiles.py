@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar._core import Binning, InvalidError, LimitError, memory_limit
+from ambar._util.arguments import two_numbers
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import (
     BLOCK_ROWS,
@@ -106,7 +107,10 @@ def make_bins(
         unit = units[name]
         factor = unit_factor(rows, name, unit)
         if isinstance(each, (int, np.integer)):
-            low, high = span if span is not None else (end * factor for end in found[name])
+            if span is None:
+                low, high = (end * factor for end in found[name])
+            else:
+                low, high = two_numbers("range", span)
             is_log = _is_log(rows, name, low, high) if log is None else log
             edges = _edges(int(each), low, high, is_log=is_log)
         else:
@@ -199,7 +203,10 @@ def _edges(count: int, low: float, high: float, *, is_log: bool) -> np.ndarray:
 
 
 def _checked_edges(edges: BinEdges) -> np.ndarray:
-    found = np.asarray(edges, np.float64)
+    try:
+        found = np.asarray(edges, np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
     if found.ndim != 1 or len(found) < 2 or not (np.diff(found) > 0).all():
         raise InvalidError(
             f"invalid edges of bins: {edges!r:.80}; expected a number of bins, or increasing edges"
@@ -306,7 +313,14 @@ def phase(
     factor = unit_factor(rows, field, units[field])
     pair: Any = bins if isinstance(bins, tuple) else (bins, bins)
     logs = log if isinstance(log, tuple) else (log, log)
-    both = make_bins(rows, [x, y], pair, range or (None, None), logs, units, selection)
+    ranges = (None, None) if range is None else range
+    for name, each in (("bins", pair), ("log", logs), ("range", ranges)):
+        if not isinstance(each, Sequence | np.ndarray) or len(each) != 2:
+            raise InvalidError(
+                f"invalid {name}: {each!r:.80}; expected a tuple of two, one for each of the "
+                f"columns {x!r} and {y!r}"
+            )
+    both = make_bins(rows, [x, y], pair, ranges, logs, units, selection)
     found = binned(rows, both, [field], weight, selection)
     values = found.totals if weight is None else found.means
     return xr.DataArray(

@@ -58,6 +58,7 @@ def raster(
     options
         Arguments that only this method has.
     """
+    require("xarray", purpose=method, install="ambar[xarray]")
     import xarray as xr
 
     if chunks is not None:

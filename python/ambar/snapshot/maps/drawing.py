@@ -6,12 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from ambar import _core
 from ambar._core import InvalidError
+from ambar._util.arguments import check_number
 from ambar.snapshot.analysis.batches import (
     FRACTION,
     MAP_BYTES,
@@ -44,6 +46,10 @@ Statistic: TypeAlias = Literal["integral", "mean", "dispersion", "maximum"]
 STATISTICS = ("integral", "mean", "dispersion", "maximum")
 
 _MAX_PIXELS = 1 << 28
+_MIN_COMPONENT = 1e-5
+"""Smaller components of a line of sight are neglected where cells are cut across it."""
+_MIN_OVERLAP = 1e-9
+"""Smaller overlaps of cells with the depth of a map, in parts of either, are rounding."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +61,12 @@ class View:
 
     center: tuple[float, ...]
     axes: tuple[np.ndarray, np.ndarray, np.ndarray]
-    """Unit vectors to the right, upwards, and along the line of sight."""
+    """Unit vectors to the right, upwards, and along the line of sight to the viewer."""
     dims: tuple[str, str]
     pixel: float
     shape: tuple[int, int]
     depth: float
+    """The length of the part along the line of sight; infinite for all."""
     origin: tuple[float, float]
     """Coordinates of the middle of the map."""
     length_unit: str
@@ -69,35 +76,32 @@ class View:
     ndim: int = 3
     """Dimensions of the data; those of two are in the plane through 0."""
 
-    def camera(self, info: RunInfo) -> _core.Camera:
-        """Return the view for the extension module."""
-        periodic = info.periodic or (False,) * 3
-        periods = [
-            size if wraps else math.inf
-            for size, wraps in zip(info.box_size, periodic, strict=False)
-        ]
-        periods += [math.inf] * (3 - len(periods))
+    def camera(self, info: RunInfo, footprint: Footprint) -> _core.Camera:
+        """Return the view for the extension module, which leaves out rows by their centres."""
         return _core.Camera(
             center=self.center,
             axes=[axis.tolist() for axis in self.axes],
             pixel=self.pixel,
             shape=self.shape,
-            depth=self.depth,
-            periods=periods,
+            depth=math.inf if footprint.is_cut_by_depth else self.depth,
+            periods=_periods(info),
         )
 
-    def region(self, margin: float, *, is_by_volume: bool = False) -> Region:
+    def region(self, info: RunInfo, footprint: Footprint, *, is_by_volume: bool = False) -> Region:
         """Return a region that contains the centres of all rows that the map can show.
 
-        If `is_by_volume`, it contains the whole rows; `margin` is the distance from the centre.
+        If `is_by_volume`, it contains the whole rows.
         """
+        margin = footprint.margin
         beyond = margin if is_by_volume else 0.0
         width, height = (side * self.pixel + 2 * (margin + beyond) for side in self.shape)
         if self.ndim == 2:
             half = (width / 2, height / 2)
             return Box([-side for side in half], half, "code", center=self.center[:2])
         right, up, _ = (tuple(axis.tolist()) for axis in self.axes)
-        sides = (width, height, self.depth * (1 + 1e-9) + 2 * beyond)
+        depth = min(self.depth, 2 * math.hypot(*info.box_size)) * (1 + 1e-9)
+        depth += 2 * (margin + beyond) if footprint.is_cut_by_depth else 0.0
+        sides = (width, height, depth)
         return OrientedBox(self.center, sides, axis=right, towards=up, unit="code")
 
     def coordinates(self) -> dict[str, tuple[str, np.ndarray, dict[str, str]]]:
@@ -140,7 +144,7 @@ def view_of(
     if info.ndim != 3 and (is_of_cells or info.ndim != 2):
         raise InvalidError(
             f"expected data of three dimensions for a map, found {info.ndim}; use "
-            f"{'grid' if is_of_cells else 'histogram'}"
+            + ("grid, with a Box as the region" if is_of_cells else "histogram")
         )
     if info.ndim == 2 and (axis != "z" or up is not None or depth is not None):
         raise InvalidError(
@@ -149,27 +153,12 @@ def view_of(
     scale = length_of_unit(info, length_unit)
     middle = (*_inside(center, info), 0.0)[:3]
     axes, dims = _axes(axis, up)
-    diagonal = math.hypot(*info.box_size)
-    if width is None:
-        # Each side of the box, seen from the direction.
-        sides = [float(np.abs(a[: info.ndim]) @ np.array(info.box_size)) for a in axes[:2]]
-    else:
-        both = np.ravel(width).astype(float)
-        if len(both) not in (1, 2) or not all(0 < side < math.inf for side in both):
-            raise InvalidError(f"invalid width: {width!r}; expected one or two lengths > 0")
-        sides = [float(side) * scale for side in (both[0], both[-1])]
-    if depth is not None and not depth > 0:
-        raise InvalidError(f"invalid depth: {depth!r}; expected a length > 0")
-    if pixel_size is not None:
-        pixel = pixel_size * scale
-    else:
-        if not 0 < resolution <= 1 << 20:
-            raise InvalidError(
-                f"invalid resolution: {resolution!r}; expected 1 to {1 << 20} pixels"
-            )
-        pixel = max(sides) / resolution
-    if not 0 < pixel < math.inf:
-        raise InvalidError(f"invalid pixel_size: {pixel_size!r}; expected a length > 0")
+    if depth is not None:
+        check_number("depth", depth)
+        if not depth > 0:
+            raise InvalidError(f"invalid depth: {depth!r}; expected a length > 0")
+    sides = _sides(info, axes, width, scale)
+    pixel = _pixel(max(sides), resolution, pixel_size, scale)
     # Rounding of the sides must not add a pixel.
     shape = [max(math.ceil(side / pixel - 1e-9), 1) for side in sides]
     if shape[0] * shape[1] > _MAX_PIXELS:
@@ -184,12 +173,56 @@ def view_of(
         dims=dims,
         pixel=pixel,
         shape=(shape[0], shape[1]),
-        depth=2 * diagonal if depth is None else depth * scale,
+        depth=math.inf if depth is None else depth * scale,
         origin=(origin[0], origin[1]),
         length_unit="code_length" if length_unit in ("box", "code") else length_unit,
         length=1.0 if length_unit in ("box", "code") else scale,
         ndim=info.ndim,
     )
+
+
+def _sides(
+    info: RunInfo,
+    axes: Sequence[np.ndarray],
+    width: float | Sequence[float] | None,
+    scale: float,
+) -> list[float]:
+    """Return the sides of a map in code length: by default those of the box, seen from an axis."""
+    if width is None:
+        return [float(np.abs(a[: info.ndim]) @ np.array(info.box_size)) for a in axes[:2]]
+    try:
+        both = np.ravel(width).astype(float)
+    except (TypeError, ValueError):
+        both = np.empty(0)
+    if len(both) not in (1, 2) or not all(0 < side < math.inf for side in both):
+        raise InvalidError(f"invalid width: {width!r}; expected one or two lengths > 0")
+    return [float(side) * scale for side in (both[0], both[-1])]
+
+
+def _pixel(side: float, resolution: int, pixel_size: float | None, scale: float) -> float:
+    """Return the side of a pixel in code length."""
+    if pixel_size is not None:
+        check_number("pixel_size", pixel_size)
+        if not 0 < pixel_size < math.inf:
+            raise InvalidError(f"invalid pixel_size: {pixel_size!r}; expected a length > 0")
+        return pixel_size * scale
+    if not isinstance(resolution, SupportsIndex):
+        raise TypeError(
+            "invalid resolution: expected an integer, the number of pixels along the longer side, "
+            f"found {resolution!r:.80}; give the shape by width and pixel_size"
+        )
+    if not 0 < resolution <= 1 << 20:
+        raise InvalidError(f"invalid resolution: {resolution!r}; expected 1 to {1 << 20} pixels")
+    return side / resolution
+
+
+def _periods(info: RunInfo) -> list[float]:
+    """Return the sides of the box along three axes; infinite in those that are not periodic."""
+    periodic = info.periodic or (False,) * 3
+    periods = [
+        size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=False)
+    ]
+    return periods + [math.inf] * (3 - len(periods))
 
 
 def _inside(center: tuple[float, ...], info: RunInfo) -> tuple[float, ...]:
@@ -205,16 +238,18 @@ def _inside(center: tuple[float, ...], info: RunInfo) -> tuple[float, ...]:
 def _axes(
     axis: Direction, up: Direction | None
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[str, str]]:
-    """Return the unit vectors to the right, upwards and along the line of sight, and dimensions.
+    """Return the unit vectors to the right, upwards and to the viewer, and dimensions.
 
-    A coordinate axis has the dimensions of `Amr.project`.
+    A coordinate axis has the dimensions of `Amr.project`. With x to the right and z upwards, the
+    viewer of "y" is at -y.
     """
-    if isinstance(axis, str) and up is None:
-        number = direction(axis).index(1.0)
-        first, second = (other for other in range(3) if other != number)
-        unit = np.eye(3)
-        return (unit[first], unit[second], unit[number]), (AXES[first], AXES[second])
     sight = np.array(direction(axis))
+    if isinstance(axis, str) and axis == "y":
+        sight = np.array([0.0, -1.0, 0.0])
+    if isinstance(axis, str) and up is None:
+        first, second = (other for other in range(3) if AXES[other] != axis)
+        unit = np.eye(3)
+        return (unit[first], unit[second], sight), (AXES[first], AXES[second])
     if up is None:
         up = "z" if abs(sight[2]) < 0.999 else "y"
     above = np.array(direction(up))
@@ -258,7 +293,7 @@ def checked_statistic(statistic: Statistic | None, weight: str | None) -> Statis
 
 def draw(rows: FieldRows, request: MapRequest, footprint: Footprint) -> dict[str, np.ndarray]:
     """Return the maps (right, up) of the fields, in code units; NaN in pixels without rows."""
-    camera = request.view.camera(rows.info)
+    camera = request.view.camera(rows.info, footprint)
     weight = request.weight_column
     names = [*request.fields, *([] if weight is None else [weight]), *footprint.columns]
     is_maximum = request.statistic == "maximum"
@@ -319,7 +354,7 @@ def cube(
     edges: np.ndarray,
 ) -> np.ndarray:
     """Return the integral of a field (velocity, right, up) by velocity along the line of sight."""
-    camera = request.view.camera(rows.info)
+    camera = request.view.camera(rows.info, footprint)
     names = [*request.fields, *velocities, *footprint.columns]
     count = len(edges) - 1
     pixels = count * request.view.shape[0] * request.view.shape[1]
@@ -365,7 +400,7 @@ def velocity_range(
     """Return the smallest and the largest velocity along the line of sight."""
     low, high = math.inf, -math.inf
     rest = velocity_of_frame(rows, request)
-    for columns in batches(rows, [*velocities, *footprint.columns[:3]], request, footprint):
+    for columns in batches(rows, [*velocities, *footprint.columns], request, footprint):
         along = _velocity_along(request, columns, velocities) - rest
         along = along[np.isfinite(along)]
         if len(along):
@@ -381,6 +416,8 @@ class Footprint(ABC):
     columns: tuple[str, ...]
     margin: float = 0.0
     """Maximum distance from the centre of a row to what it covers, code length."""
+    is_cut_by_depth: bool = False
+    """Whether rows count by their part in the depth of a map; otherwise their centres decide."""
 
     @abstractmethod
     def of(self, columns: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
@@ -389,6 +426,8 @@ class Footprint(ABC):
 
 class CellFootprint(Footprint):
     """Cells: cuboids."""
+
+    is_cut_by_depth = True
 
     def __init__(self, sides: Sequence[str], coarsest: Sequence[float]) -> None:
         self._sides = tuple(sides)
@@ -420,18 +459,72 @@ class ParticleFootprint(Footprint):
         return positions, self._method
 
 
+def _fractions_in_depth(
+    view: View,
+    periods: Sequence[float],
+    centers: Sequence[np.ndarray],
+    sides: Sequence[np.ndarray],
+) -> np.ndarray:
+    """Return the fraction of the volume of each cell that is in the depth of a map.
+
+    Of each cell the image nearest to the middle counts. Along a periodic axis its next images
+    count, too, as the slab continues at the opposite face.
+    """
+    sight = view.axes[2]
+    along: Any = 0.0
+    for component, center, middle, period in zip(sight, centers, view.center, periods, strict=True):
+        offset = center - middle
+        if period < math.inf:
+            offset = offset - period * np.round(offset / period)
+        along = along + component * offset
+    components = [n for n in range(3) if abs(sight[n]) > _MIN_COMPONENT]
+    widths = [abs(float(sight[n])) * sides[n] for n in components]
+    shifts = [0.0]
+    if len(components) == 1 and (period := periods[components[0]]) < math.inf:
+        shifts += [-period, period]
+    half = view.depth / 2
+    found = sum(
+        _fraction_below(half - along - shift, widths)
+        - _fraction_below(-half - along - shift, widths)
+        for shift in shifts
+    )
+    least = _MIN_OVERLAP * np.minimum(1, view.depth / sum(widths))
+    return np.where(found > least, np.minimum(found, 1), 0)
+
+
+def _fraction_below(x: np.ndarray, widths: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the fraction of the volume of cells below a plane at a distance from their centres.
+
+    `widths` are the lengths of the sides of cells, perpendicular to the plane. The fraction is the
+    distribution function of a sum of variables that are uniform in these lengths.
+    """
+    half: Any = sum(widths) / 2
+    x = np.clip(x, -half, half)
+    found: Any = 0.0
+    for corner in product((0, 1), repeat=len(widths)):
+        start = sum(bit * width for bit, width in zip(corner, widths, strict=True)) - half
+        found = found + (-1) ** sum(corner) * np.maximum(x - start, 0) ** len(widths)
+    volume = math.factorial(len(widths)) * math.prod(widths)
+    return np.asarray(np.clip(found / volume, 0, 1))
+
+
 def batches(
     rows: FieldRows, names: Sequence[str], request: MapRequest, footprint: Footprint
 ) -> Iterator[Arrays]:
     """Yield columns of the rows that a map shows, some chunks at a time."""
     own = request.selection
-    view = request.view.region(footprint.margin, is_by_volume=own.is_by_volume)
+    view = request.view.region(rows.info, footprint, is_by_volume=own.is_by_volume)
     region = view if own.region is None else view & own.region
     rows, names = with_fraction(rows, list(dict.fromkeys(names)), own)
     cut: Cut = "whole" if own.is_by_volume else "center"
     for _, columns in each_batch(rows, names, replace(own, region=region, cut=cut), MAP_BYTES):
-        if len(columns[names[0]]):
-            yield columns
+        shown = columns
+        if footprint.is_cut_by_depth and request.view.depth < math.inf:
+            inside = _fractions_in_depth(request.view, _periods(rows.info), *footprint.of(columns))
+            shown = {name: values[inside > 0] for name, values in columns.items()}
+            shown[FRACTION] = inside[inside > 0] * shown.get(FRACTION, 1.0)
+        if len(shown[names[0]]):
+            yield shown
 
 
 def as_arrays(

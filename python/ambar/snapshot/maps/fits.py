@@ -107,9 +107,9 @@ def write_fits(
     >>> [hdu.name for hdu in fits.open("map.fits")]
     ['PRIMARY', 'rho', 'vx']
     """
+    for module in ("astropy", "xarray"):
+        require(module, purpose="writing FITS", install="ambar[fits]")
     import xarray as xr
-
-    require("astropy", purpose="writing FITS", install="ambar[fits]")
     from astropy.io import fits
 
     check_mode(mode, Literal["w-", "w"])
@@ -126,6 +126,11 @@ def write_fits(
 
 def _with_image(hdu: Any, array: xr.DataArray) -> Any:
     """Return an image HDU of an array."""
+    if not set(array.dims) <= set(_ORDER):
+        raise InvalidError(
+            "expected a map, a slice, a projection, a grid or a velocity cube, found "
+            f"{array.name!r} with the dimensions {array.dims}; FITS files have images by position"
+        )
     dims = sorted(array.dims, key=_ORDER.index)
     values = array.transpose(*reversed(dims)).to_numpy()
     unit, factor = _fits_unit(str(array.attrs.get("units", "")))
@@ -148,7 +153,7 @@ def _axis_cards(array: xr.DataArray, dim: Hashable, number: int) -> Iterator[tup
     steps = np.diff(places)
     step = float(places[-1] - places[0]) / len(steps) if len(steps) else single_size(array, dim)
     if dim == "velocity":
-        factor = -factor  # the line of sight of maps points to the viewer
+        factor = -factor  # velocities of cubes are towards the viewer
     # Coordinates of a small part of a box are rounded.
     rounding = 8 * np.finfo(np.float64).eps * float(np.abs(places).max())
     if not np.allclose(steps, step, rtol=1e-6, atol=rounding):
@@ -184,7 +189,8 @@ def _attribute_cards(attrs: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
             for number, part in enumerate(value, 1):
                 yield f"{card}{number}", float(part), comment
         elif not isinstance(value, float) or math.isfinite(value):
-            yield card, value, comment
+            # The axis of slices and projections is a name.
+            yield card, value, "perpendicular to the image" if name == "axis" else comment
 
 
 def _ascii(cards: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
 
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar._util.arguments import explained_arguments
+from ambar._util.arguments import check_number, explained_arguments, two_numbers
+from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.derived.resolution import check_integrals
@@ -50,7 +51,7 @@ class CellMaps:
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
-        resolution: int = 512,
+        resolution: int | None = None,
         pixel_size: float | None = None,
         weight: str | None = None,
         statistic: Statistic | None = None,
@@ -76,7 +77,9 @@ class CellMaps:
         axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
             The line of sight, by default the axis of `about`, otherwise z: a coordinate axis, three
             numbers, or the direction along ("faceon") or perpendicular to ("edgeon") the angular
-            momentum of the cells in the map, relative to their bulk velocity.
+            momentum of the cells in the map, relative to their bulk velocity. Numbers are the
+            direction to the viewer. "x" is (1, 0, 0), "y" is (0, -1, 0) and "z" is (0, 0, 1), so
+            that coordinates increase to the right and upwards.
         up : {"x", "y", "z"} or array_like of float, optional
             The direction that is upwards in the map, by default z if it is not the line of sight.
         center : str or array_like of float, optional
@@ -85,13 +88,16 @@ class CellMaps:
         width : float or pair of float, optional
             Width and height of the map; by default those of the box, seen from the direction.
         depth : float, optional
-            Cells whose centre is at most half of it from the middle along the line of sight; by
-            default all.
+            Length of the part along the line of sight, half of it on each side of `center`; by
+            default all. Each cell counts by the fraction of its volume in this part. Along a
+            coordinate axis this is exact; in other directions a cell is drawn whole, with a value
+            that is smaller by the fraction, so that integrals over the map are exact. If `cut` is
+            "fraction", too, both fractions are multiplied.
         length_unit : str, default "box"
             Unit of `center`, `width`, `depth` and `pixel_size`, as for `Box`. The coordinates of
             the result are in this unit, but in code length for "box".
-        resolution : int, default 512
-            Pixels along the longer side.
+        resolution : int, optional
+            Pixels along the longer side, by default 512.
         pixel_size : float, optional
             Side of a pixel, instead of `resolution`.
         weight : str, optional
@@ -122,8 +128,8 @@ class CellMaps:
         xarray.DataArray or xarray.Dataset
             float64 by position; NaN in pixels without cells. A Dataset for a sequence of fields.
             Along "x", "y" and "z" without `up`, dimensions and coordinates are those of `project`.
-            Otherwise dimensions are "up" and "right", with distances from `center` in code length,
-            and the line of sight points to the viewer.
+            Otherwise dimensions are "up" and "right", with distances from `center` in code length.
+            The attribute "axis" is the direction to the viewer.
 
         Raises
         ------
@@ -188,7 +194,7 @@ class CellMaps:
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
-        resolution: int = 256,
+        resolution: int | None = None,
         pixel_size: float | None = None,
         region: Region | None = None,
         cut: Cut = "center",
@@ -206,8 +212,8 @@ class CellMaps:
         axis, up, center, width, depth, length_unit : optional
             As for `map`.
         bins : int, default 64
-            Number of intervals of the component of the velocity along `axis`, relative to the
-            velocity of `about`.
+            Number of intervals of the velocity towards the viewer, relative to the velocity of
+            `about`: along x or z for these axes, along -y for "y", otherwise along `axis`.
         range : tuple of float, optional
             Lowest and highest velocity; cells outside are left out. By default those of the cells
             in the map, which are read twice.
@@ -215,7 +221,9 @@ class CellMaps:
             Unit of `range` and of the coordinate "velocity": "code", or one such as "km/s".
         velocities : sequence of str, default ("velocity_x", "velocity_y", "velocity_z")
             The fields of the velocity.
-        resolution, pixel_size, region, cut, levels, where, unit, threads : optional
+        resolution : int, optional
+            Pixels along the longer side, by default 256.
+        pixel_size, region, cut, levels, where, unit, threads : optional
             As for `map`.
 
         Returns
@@ -242,6 +250,8 @@ class CellMaps:
                 "each field"
             )
         check_integrals(rows._request([field]).columns)
+        if not isinstance(bins, SupportsIndex):
+            raise TypeError(f"invalid bins: expected an integer, found {bins!r:.80}; give a number")
         if bins < 1:
             raise InvalidError(f"invalid bins: {bins!r}; expected at least 1")
         selection = Selection(region, levels, where, threads, cut)
@@ -256,6 +266,7 @@ class CellMaps:
             length_unit=length_unit,
             resolution=resolution,
             pixel_size=pixel_size,
+            usual_resolution=256,
         )
         request = maps.MapRequest((field,), view, "integral", None, selection)
         footprint = self._footprint()
@@ -264,7 +275,7 @@ class CellMaps:
         if range is None:
             low, high = maps.velocity_range(rows, request, footprint, velocities)
         else:
-            low, high = (float(end) / factor for end in range)
+            low, high = (end / factor for end in two_numbers("range", range))
         if not low < high:
             raise InvalidError(f"invalid range: {range!r}; expected (lowest, highest)")
         edges = np.linspace(low, high, bins + 1)
@@ -295,7 +306,7 @@ class ParticleMaps:
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
-        resolution: int = 512,
+        resolution: int | None = None,
         pixel_size: float | None = None,
         weight: str | None = None,
         statistic: Statistic | None = None,
@@ -317,8 +328,11 @@ class ParticleMaps:
             Radius of the splines, in `length_unit`.
         axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
             The line of sight, as for `Amr.map`; angular momenta are those of the particles.
-        up, center, width, depth, length_unit, resolution, pixel_size : optional
+        up, center, width, length_unit, resolution, pixel_size : optional
             As for `Amr.map`.
+        depth : float, optional
+            Particles that are at most half of it from `center` along the line of sight; by default
+            all.
         weight : str, optional
             None: the sum of the fields per area. A field: the mean weighted with it.
         statistic : {"integral", "mean", "dispersion", "maximum"}, optional
@@ -379,6 +393,8 @@ class ParticleMaps:
         )
         kind = maps.checked_statistic(statistic, weight)
         request = maps.MapRequest(tuple(names), view, kind, weight, selection)
+        if radius is not None:
+            check_number("radius", radius)
         reach = (radius or 0.0) * length_of_unit(rows._info, length_unit)
         if reach < 0:
             raise InvalidError(f"invalid radius: {radius!r}; expected a length >= 0")
@@ -400,9 +416,18 @@ def _view_of(
     center: Center | None,
     width: float | Sequence[float] | None,
     length_unit: str,
+    resolution: int | None,
+    pixel_size: float | None,
+    usual_resolution: int = 512,
     **rest: Any,
 ) -> maps.View:
     """Return what a map shows; by default in the frame of `about`."""
+    if resolution is not None and pixel_size is not None:
+        raise InvalidError(
+            f"expected resolution or pixel_size, found both: {resolution!r} and {pixel_size!r}; "
+            "leave one out"
+        )
+    require("xarray", purpose="a map", install="ambar[xarray]")
     own = rows._parameters
     if axis is None:
         axis = "z" if own.axis == (0.0, 0.0, 1.0) else own.axis
@@ -424,6 +449,8 @@ def _view_of(
         center=middle,
         width=width,
         length_unit=length_unit,
+        resolution=usual_resolution if resolution is None else resolution,
+        pixel_size=pixel_size,
         is_of_cells=not isinstance(rows, ParticleMaps),
         **rest,
     )

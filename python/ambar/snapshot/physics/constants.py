@@ -1,7 +1,8 @@
 """Physical constants and units in CGS.
 
 They are those of Mera.jl 1.9 (``createconstants``: IAU 2012 and 2015, CODATA 2018, and the mass of
-a hydrogen atom of RAMSES), so that converted values agree with Mera.jl to rounding.
+a hydrogen atom of RAMSES), so that converted values agree with Mera.jl to rounding. Its solar mass
+is not the quotient of GM of the sun (IAU) and G (CODATA), 1.98841e33 g, which yt uses.
 """
 
 from __future__ import annotations

@@ -101,6 +101,7 @@ UNITS = {
     "V": Unit(GAUSS * 1e8 / LIGHT_SPEED, (0.5, 0.5, -1.0, 0.0)),
     "C": Unit(LIGHT_SPEED / 10 / GAUSS, (1.5, 0.5, -1.0, 0.0)),
     "A": Unit(LIGHT_SPEED / 10 / GAUSS, (1.5, 0.5, -2.0, 0.0)),
+    "dimensionless": Unit(1.0),
     "rad": Unit(1.0),
     "deg": Unit(math.pi / 180),
 }
@@ -184,6 +185,11 @@ class _Parser:
     """Recursive descent over the tokens of an expression of units."""
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"invalid unit: expected a string such as 'code' or 'km/s', found {text!r:.80}; "
+                "give the name or the expression of a unit"
+            )
         self._text = text
         self._tokens: list[re.Match[str]] = []
         position, end = 0, len(text.rstrip())

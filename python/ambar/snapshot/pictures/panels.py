@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.figures.colors import ColorScale, color_scale
-from ambar.figures.labels import label, unit_text
+from ambar.figures.labels import label, statistic_name, unit_text
 from ambar.figures.panels import Extent, ImagePanel, Line, LinePanel, Panel
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.field_names import quantity_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ambar.snapshot.run_info import RunInfo
     from ambar.snapshot.snapshot import Snapshot
 
-_STATISTICS = {"mean": "mean ", "dispersion": "dispersion of ", "maximum": "maximum of "}
 _COLUMNS = 3
 """Most panels of one snapshot beside each other."""
 _SURFACE_DENSITIES = ("Msun/pc**2", "g/cm**2", "kg/m**2", "Msun/kpc**2")
@@ -180,11 +179,8 @@ def value_name(image: xr.DataArray) -> str:
         name = f"surface density ({plain}{_}{along})" if plain != "density" else "surface density"
     elif along and quantity == "number_density":
         name = "column density"
-    elif str(image.attrs.get("weight", "none")).startswith("none"):
-        name = _STATISTICS.get(image.attrs.get("statistic", ""), "") + name
     else:
-        weight = str(image.attrs["weight"]).replace("_", " ")
-        name = f"{_STATISTICS[image.attrs.get('statistic', 'mean')]}{name}, weighted by {weight}"
+        name = statistic_name(name, image.attrs)
     return name
 
 
