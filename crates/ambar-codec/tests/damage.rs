@@ -137,31 +137,40 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
     all
 }
 
-/// Small streams of wavelet coefficients with corrections.
+/// Small streams of wavelet coefficients of arrays and blocks, with and without corrections.
 fn samples_with_corrections() -> Vec<(Vec<u8>, usize)> {
-    let bounds = [ErrorBound::Absolute(1e-2), ErrorBound::Relative(1e-3)];
-    let stream = |bound: ErrorBound| {
-        let layout = Layout::Array(&[10, 12, 13]);
-        let wave = |n: usize, i: usize| (0.8 * (i % n) as f32).sin();
-        let values: Vec<f32> = (0..10 * 12 * 13)
-            .map(|i| 4.0 + wave(13, i) + wave(12, i / 13) + wave(10, i / 156))
-            .collect();
-        let params = tune_small(&values, &layout, bound).unwrap();
+    let wave = |n: usize, i: usize| (0.8 * (i % n) as f32).sin();
+    let cube: Vec<f32> = (0..10 * 12 * 13)
+        .map(|i| 4.0 + wave(13, i) + wave(12, i / 13) + wave(10, i / 156))
+        .collect();
+    let origins = [[0, 0, 0], [0, 0, 16], [0, 16, 0], [0, 16, 16], [0, 64, 32]];
+    let planes: Vec<f32> = (0..5 * 256)
+        .map(|i| {
+            let [_, y, x]: [i64; 3] = origins[i / 256];
+            4.0 + wave(99, y as usize + i / 16 % 16) + wave(99, x as usize + i % 16)
+        })
+        .collect();
+    let array = (Layout::Array(&[10, 12, 13]), cube);
+    let blocks = Layout::Blocks {
+        side: [1, 16, 16],
+        origins: &origins,
+    };
+    let blocks = (blocks, planes);
+    let stream = |(layout, values): &(Layout<'_>, Vec<f32>), bound: ErrorBound| {
+        let params = tune_small(values, layout, bound).unwrap();
         let [transformed, other] = [Some(0), None].map(|omitted| {
-            let params = params.with_wavelet(omitted);
-            encode(
-                &values,
-                &layout,
-                bound,
-                Some(params),
-                &mut Workspace::default(),
-            )
-            .unwrap()
+            let (params, workspace) = (params.with_wavelet(omitted), &mut Workspace::default());
+            encode(values, layout, bound, Some(params), workspace).unwrap()
         });
         assert!(transformed != other);
         (transformed, values.len())
     };
-    bounds.into_iter().map(stream).collect()
+    vec![
+        stream(&array, ErrorBound::Absolute(1e-2)),
+        stream(&array, ErrorBound::Relative(1e-3)),
+        stream(&blocks, ErrorBound::Absolute(1e-2)),
+        stream(&blocks, ErrorBound::Rms(1e-3)),
+    ]
 }
 
 /// Small streams with a prelude: mapped with exceptions, masks and zeros, and clamped. Their first values are positive.

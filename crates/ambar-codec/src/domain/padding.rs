@@ -149,7 +149,7 @@ impl<T: Element> Padding<T> {
     }
 
     /// The same points, with any values.
-    pub(crate) fn of_any_values(mut self) -> Self {
+    pub(crate) fn with_any_values(mut self) -> Self {
         self.values.fill(PaddingValue::any());
         self
     }

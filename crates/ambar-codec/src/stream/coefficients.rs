@@ -10,9 +10,9 @@ use crate::wavelet::traversal::{traverse, traverse_corrections};
 use crate::wavelet::{self, Synthesis, Transform, WaveletOptions};
 use std::borrow::Cow;
 
-/// What is bounded where values become wavelet coefficients.
+/// The errors that a stream of wavelet coefficients limits.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Bounded {
+pub(crate) enum ErrorTarget {
     /// The mean squared error of the values.
     Mean,
     /// Each value, by corrections.
@@ -20,22 +20,22 @@ pub(crate) enum Bounded {
 }
 
 /// The transform of regions, and the values from which their coefficients were computed.
-pub(crate) struct Transformed<'a, T: Clone> {
+pub(crate) struct TransformedRegions<'a, T: Clone> {
     omitted: u8,
     /// The transform of each region.
     transforms: Vec<Transform>,
-    bounded: Bounded,
+    target: ErrorTarget,
     /// Empty if the values were dropped.
     originals: Vec<RegionBuffer<'a, T>>,
 }
 
-impl<'a, T: Element> Transformed<'a, T> {
+impl<'a, T: Element> TransformedRegions<'a, T> {
     /// Replaces the values of regions by coefficients, in the memory of `buffers`, with the possible levels of each dimension less
     /// `omitted` ones. `None` if no level is left; the regions are then unchanged.
     pub(crate) fn new(
         regions: &mut [RegionBuffer<'a, T>],
         omitted: u8,
-        bounded: Bounded,
+        target: ErrorTarget,
         buffers: &mut Vec<Vec<T>>,
     ) -> Option<Self> {
         let transforms: Vec<Transform> = regions
@@ -54,14 +54,14 @@ impl<'a, T: Element> Transformed<'a, T> {
                 values: std::mem::replace(&mut region.values, Cow::Owned(coefficients)),
                 valid: None,
                 // Corrections of padding are not needed.
-                padding: region.padding.take().map(Padding::of_any_values),
+                padding: region.padding.take().map(Padding::with_any_values),
             }
         });
         Some(Self {
             omitted,
             originals: originals.collect(),
             transforms,
-            bounded,
+            target,
         })
     }
 
@@ -70,31 +70,33 @@ impl<'a, T: Element> Transformed<'a, T> {
         self.originals
     }
 
-    /// Drops the values. Squared errors are then those of the coefficients, which are nearly the same, and known without the
-    /// inverse transform.
+    /// Drops the values, unless corrections need them. Squared errors are then those of the coefficients, which are nearly the same,
+    /// and known without the inverse transform.
     pub(crate) fn drop_originals(&mut self) {
-        self.originals.clear();
+        if self.target == ErrorTarget::Mean {
+            self.originals.clear();
+        }
     }
 
-    /// What the stream states, for coefficients within a bound.
+    /// The options that the stream states, for coefficients within a bound.
     pub(crate) fn options(&self, coefficient_bound: f64) -> WaveletOptions {
         WaveletOptions {
             omitted: self.omitted,
-            coefficient_bound: (self.bounded == Bounded::Values).then_some(coefficient_bound),
+            coefficient_bound: (self.target == ErrorTarget::Values).then_some(coefficient_bound),
         }
     }
 
-    /// The bound of coefficients for a bound of the stream, and the ratio of both if single values are bounded.
+    /// The bound of coefficients for a bound of the stream, and the ratio of both if single values are target.
     pub(crate) fn coefficient_bound(&self, bound: f64, ratio: f64) -> f64 {
-        match self.bounded {
-            Bounded::Mean => bound,
-            Bounded::Values => (ratio * bound).clamp(f64::MIN_POSITIVE, f64::MAX),
+        match self.target {
+            ErrorTarget::Mean => bound,
+            ErrorTarget::Values => (ratio * bound).clamp(f64::MIN_POSITIVE, f64::MAX),
         }
     }
 
-    /// Appends the symbols of the regions within bounds of coefficients and of values. Their squared error,
-    /// in bins, is that of the values which follow from the coefficients, where decoders replace smaller ones by `least`; or
-    /// that of the coefficients if the values were dropped.
+    /// Appends the symbols of the regions within bounds of coefficients and of values. If the mean squared error is limited, that of
+    /// the symbols, in bins, is the error of the values which follow from the coefficients, where decoders replace smaller ones by
+    /// `least`; or of the coefficients if the values were dropped.
     pub(crate) fn make_symbols(
         &self,
         regions: &[RegionBuffer<'a, T>],
@@ -122,13 +124,13 @@ impl<'a, T: Element> Transformed<'a, T> {
                 synthesis.row([z, y], values, decoded);
             });
             synthesis.finish(decoded);
-            match self.bounded {
-                Bounded::Mean => {
+            match self.target {
+                ErrorTarget::Mean => {
                     let bin = 2.0 * coefficient_bound;
                     symbols.square_error =
                         before + square_error(&original.values, decoded, bin, least);
                 }
-                Bounded::Values => {
+                ErrorTarget::Values => {
                     let mut encoder = Encoder::new(original, bound, None, None, symbols);
                     let unit = wavelet::bin_width::<T>(bound);
                     traverse_corrections(region.shape, unit, decoded, &mut encoder, |_, _, _| ());

@@ -390,8 +390,9 @@ impl<T: Element> StreamEncoder<'_, T> {
         let mut encode =
             |params| mean_error::encode(values, layout, root, &prelude, params, self.workspace);
         let mut stream = encode(params)?;
-        if stream.is_none() && params.omitted_wavelet_levels().is_some() {
-            stream = encode(params.with_wavelet(None))?;
+        if stream.is_none() {
+            // The parameters may be those of another chunk, which wavelets and wider bins suit.
+            stream = encode(params.with_wavelet(None).with_bound_ratio(1.0))?;
         }
         let Some(stream) = stream else {
             // Single values are bounded by `root`.

@@ -20,7 +20,7 @@ use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
 use crate::simd::dispatch::vectorised;
-use crate::stream::coefficients::{Bounded, Transformed};
+use crate::stream::coefficients::{ErrorTarget, TransformedRegions};
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode, RegionRules};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
@@ -108,7 +108,7 @@ fn encode_entropy_coded<T: Element>(
     prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
-    let mut separate = SeparateShape::default();
+    let (mut separate, whole) = (SeparateShape::default(), layout);
     let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separate);
     let (bound, params) = supported::<T>(bound, layout, params);
     let buffers = &mut workspace.buffers;
@@ -117,14 +117,14 @@ fn encode_entropy_coded<T: Element>(
     let is_fine = params.tries_lossless() || has_many_literals(&workspace.symbols, values.len());
     if bound > 0.0 && is_fine {
         let bounded = std::mem::take(&mut workspace.symbols);
-        let lossless = encode_entropy_coded(values, layout, 0.0, params, prelude, workspace)?;
+        let lossless = encode_entropy_coded(values, whole, 0.0, params, prelude, workspace)?;
         if symbol_bits(&workspace.symbols, 1.0) <= symbol_bits(&bounded, 1.0) {
             input.recycle(&mut workspace.buffers);
             return Ok(lossless);
         }
         workspace.symbols = bounded;
     }
-    let transformed = smaller_transformed(values, layout, bound, params, workspace)?;
+    let transformed = transform_if_smaller(values, whole, bound, params, workspace)?;
     let smallest = transformed.as_ref().unwrap_or(&input);
     let stream = smallest.stream(&workspace.symbols, bound, params, prelude);
     for input in transformed.into_iter().chain([input]) {
@@ -135,7 +135,7 @@ fn encode_entropy_coded<T: Element>(
 
 /// The values as wavelet coefficients with corrections, if the parameters allow them, and if they take fewer bits than the symbols
 /// of the workspace, which they replace.
-fn smaller_transformed<'a, T: Element>(
+fn transform_if_smaller<'a, T: Element>(
     values: &'a [T],
     layout: &Layout<'_>,
     bound: f64,
@@ -145,17 +145,17 @@ fn smaller_transformed<'a, T: Element>(
     let Some(omitted) = params.omitted_wavelet_levels().filter(|_| bound > 0.0) else {
         return Ok(None);
     };
-    let bounds = (bound, Bounded::Values);
+    let bounds = (bound, ErrorTarget::Values);
     let buffers = &mut workspace.buffers;
     let Some(input) = EncoderInput::transformed(values, layout, bounds, omitted, buffers)? else {
         return Ok(None);
     };
-    let others = std::mem::take(&mut workspace.symbols);
+    let interpolated = std::mem::take(&mut workspace.symbols);
     make_symbols(&input, bound, params, workspace);
-    if symbol_bits(&workspace.symbols, 1.0) < symbol_bits(&others, 1.0) {
+    if symbol_bits(&workspace.symbols, 1.0) < symbol_bits(&interpolated, 1.0) {
         return Ok(Some(input));
     }
-    workspace.symbols = others;
+    workspace.symbols = interpolated;
     input.recycle(&mut workspace.buffers);
     Ok(None)
 }
@@ -280,7 +280,7 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
     /// The smallest value, if no value is below 0 and errors are measured.
     pub(crate) least: Option<T>,
     /// The transform, if the regions hold wavelet coefficients instead of values.
-    transformed: Option<Transformed<'a, T>>,
+    transformed: Option<TransformedRegions<'a, T>>,
 }
 
 impl<'a, T: Element> EncoderInput<'a, T> {
@@ -300,7 +300,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
     pub(crate) fn transformed(
         values: &'a [T],
         layout: &Layout<'_>,
-        (bound, bounded): (f64, Bounded),
+        (bound, target): (f64, ErrorTarget),
         omitted: u8,
         buffers: &mut Vec<Vec<T>>,
     ) -> Result<Option<Self>> {
@@ -309,9 +309,14 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         }
         let mut input = Self::in_regions(values, layout, bound, RegionRules::FILLED, buffers)?;
         if input.masks.is_none() {
-            input.transformed = Transformed::new(&mut input.regions, omitted, bounded, buffers);
+            input.transformed =
+                TransformedRegions::new(&mut input.regions, omitted, target, buffers);
         }
-        Ok(Some(input).filter(Self::is_transformed))
+        if input.is_transformed() {
+            return Ok(Some(input));
+        }
+        input.recycle(buffers);
+        Ok(None)
     }
 
     /// Arranges values in regions.
@@ -439,7 +444,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
 
     /// Returns the memory of dense regions to `buffers`.
     pub(crate) fn recycle(self, buffers: &mut Vec<Vec<T>>) {
-        let originals = self.transformed.map(Transformed::into_originals);
+        let originals = self.transformed.map(TransformedRegions::into_originals);
         let regions = self
             .regions
             .into_iter()

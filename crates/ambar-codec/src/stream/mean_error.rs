@@ -6,7 +6,7 @@ use crate::entropy::tables::log2;
 use crate::error::Result;
 use crate::predict::context::LAGRANGE_MULTIPLIER;
 use crate::stream::bound_search::{BoundSearch, MAX_TRIALS, power};
-use crate::stream::coefficients::Bounded;
+use crate::stream::coefficients::ErrorTarget;
 use crate::stream::encode::{EncoderInput, Workspace, make_symbols, supported, symbol_bits};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
@@ -147,7 +147,7 @@ pub(crate) fn encode<T: Element>(
     workspace: &mut Workspace<T>,
 ) -> Result<Option<Vec<u8>>> {
     let uniform = (root * 3f64.sqrt()).min(f64::MAX);
-    let mut separate = SeparateShape::default();
+    let (mut separate, whole) = (SeparateShape::default(), layout);
     let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separate);
     let (bound, params) = supported::<T>(uniform, layout, params);
     if bound == 0.0 {
@@ -157,15 +157,16 @@ pub(crate) fn encode<T: Element>(
     let mut input = EncoderInput::new(values, layout, bound, params.contexts(), &mut buffers)?;
     let budget = ErrorBudget::new(bound, input.count_finite(values));
     if let Some(omitted) = params.omitted_wavelet_levels() {
-        let bounds = (bound, Bounded::Mean);
-        let transformed = EncoderInput::transformed(values, layout, bounds, omitted, &mut buffers)?;
+        let bounds = (bound, ErrorTarget::Mean);
+        let transformed = EncoderInput::transformed(values, whole, bounds, omitted, &mut buffers)?;
         if let Some(transformed) = transformed {
-            input = transformed;
+            std::mem::replace(&mut input, transformed).recycle(&mut buffers);
         }
     }
     let least = prelude.minimum.map(T::from_word);
     input.least = least;
-    let found = widest_bound(&input, budget, params, workspace)?;
+    let first = budget.bound * params.bound_ratio();
+    let found = widest_bound(&input, budget, first, params, workspace)?;
     let mut stream = found.map(|bound| finish(&input, bound, params, prelude, workspace));
     if let (Some(bound), Some(found), true) = (found, &mut stream, input.is_transformed()) {
         // The parameters may be those of another chunk, of which wavelets make shorter streams.
@@ -175,8 +176,10 @@ pub(crate) fn encode<T: Element>(
         let is_smaller = symbol_bits(&workspace.symbols, 1.0) < 8.0 * found.len() as f64;
         // Holes between blocks split the regions of wavelets, which may then need narrower bins.
         let is_split = input.regions.len() > plain.regions.len();
+        // The ratio of the parameters is that of wavelets.
+        let first = budget.bound;
         if (is_smaller || is_split)
-            && let Some(bound) = widest_bound(&plain, budget, params, workspace)?
+            && let Some(bound) = widest_bound(&plain, budget, first, params, workspace)?
         {
             let other = finish(&plain, bound, params, prelude, workspace);
             if other.len() < found.len() {
@@ -190,14 +193,15 @@ pub(crate) fn encode<T: Element>(
     Ok(stream)
 }
 
-/// The largest bound found whose symbols have an error that is allowed. Leaves these symbols in the workspace.
+/// The largest bound found whose symbols have an error that is allowed, in a search that begins with `first`. Leaves these symbols
+/// in the workspace.
 fn widest_bound<T: Element>(
     input: &EncoderInput<'_, T>,
     budget: ErrorBudget,
+    first: f64,
     params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) -> Result<Option<f64>> {
-    let first = budget.bound * params.bound_ratio();
     let (best, last) = budget.search().widest(first, |bound| {
         Ok(budget.quantize_and_measure(input, bound, params, workspace))
     })?;

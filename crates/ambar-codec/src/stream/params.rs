@@ -40,7 +40,7 @@ pub struct EncoderParams {
     /// Whether the encoder uses rate-distortion optimisation: it minimises rate and squared error together, without a
     /// bound of single values.
     uses_rdo: bool,
-    /// If the encoder transforms arrays by wavelets: how many of the possible levels of each dimension it omits.
+    /// If the encoder transforms arrays and blocks by wavelets: how many of the possible levels of each dimension it omits.
     omitted_wavelet_levels: Option<u8>,
     /// A bound relative to another one; 1 if `None`. Where only the mean squared error is bounded, it is the first bound to try,
     /// relative to that of uniform errors; otherwise that of wavelet coefficients, relative to that of values.
@@ -128,9 +128,9 @@ impl EncoderParams {
         }
     }
 
-    /// Replaces whether arrays become wavelet coefficients, where these take fewer bits than interpolation. If so, each dimension
+    /// Replaces whether arrays and blocks become wavelet coefficients, where these take fewer bits than interpolation. If so, each dimension
     /// is transformed as often as its length allows, minus `omitted` times. `None` turns wavelets off, as do contexts of
-    /// levels, lossless coding, and values that are not finite.
+    /// levels, lossless coding, masks, and values that are not finite or close to overflow.
     #[must_use]
     pub fn with_wavelet(self, omitted: Option<u8>) -> Self {
         Self {
@@ -139,14 +139,13 @@ impl EncoderParams {
         }
     }
 
-    /// As [`with_wavelet`](Self::with_wavelet), for all dimensions in their order: none are separate or moved.
-    pub(crate) fn with_whole_wavelet(self, omitted: u8) -> Self {
-        self.with_wavelet(Some(omitted))
-            .with_separate_dimensions(0)
-            .with_moved_dimensions(0)
+    /// As [`with_wavelet`](Self::with_wavelet), with dimensions in their order. Those that are separate for interpolation stay so:
+    /// wavelets do not use them.
+    pub(crate) fn with_unmoved_wavelet(self, omitted: u8) -> Self {
+        self.with_wavelet(Some(omitted)).with_moved_dimensions(0)
     }
 
-    /// How many of the possible levels of each dimension are omitted; `None` if arrays are not transformed by wavelets.
+    /// How many of the possible levels of each dimension are omitted; `None` without wavelets.
     pub(crate) fn omitted_wavelet_levels(self) -> Option<u8> {
         self.omitted_wavelet_levels
             .filter(|_| self.contexts != Contexts::Level)

@@ -13,7 +13,7 @@ use crate::stream::interpolation_choice::{self, Proposals};
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
 use crate::stream::sample::{are_rougher, costliest_run, costliest_tile, difference_costs};
-use crate::stream::wavelet_choice::{with_smaller_corrected, with_smaller_transform};
+use crate::stream::wavelet_choice::{choose_corrected_wavelets, choose_wavelets};
 
 /// Maximum number of values of a sample of an array or of blocks.
 const MAX_SAMPLE: usize = 1 << 16;
@@ -96,12 +96,11 @@ fn tune_with<T: Element>(
             chosen = lossless.with_lossless_trial(true);
         }
     }
-    if matches!(layout, Layout::Cells { .. }) {
-        // Wavelets do not apply.
-    } else if params.uses_rdo() {
-        chosen = with_smaller_transform(values, layout, bound, chosen)?;
-    } else if bound > 0.0 && !chosen.tries_lossless() {
-        chosen = with_smaller_corrected(values, layout, bound, (chosen, bits))?;
+    let is_lossy = bound > 0.0 && !chosen.tries_lossless();
+    if params.uses_rdo() && !matches!(layout, Layout::Cells { .. }) {
+        chosen = choose_wavelets(values, layout, bound, chosen)?;
+    } else if is_lossy && !matches!(layout, Layout::Cells { .. }) {
+        chosen = choose_corrected_wavelets(values, layout, bound, (chosen, bits))?;
     }
     // The parameters do not depend on the kind of bound.
     Ok(chosen.with_rdo(false))

@@ -4,7 +4,7 @@ use crate::domain::components::with_moved_dimensions;
 use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
-use crate::stream::coefficients::Bounded;
+use crate::stream::coefficients::ErrorTarget;
 use crate::stream::encode::{EncoderInput, Workspace, estimate_cost};
 use crate::stream::mean_error::{self, ErrorBudget};
 use crate::stream::params::EncoderParams;
@@ -18,7 +18,7 @@ const MAX_SAMPLE: usize = 1 << 18;
 const MAX_FIRST_SAMPLE: usize = 1 << 16;
 /// Maximum ratio of the bits of wavelets with corrections to those of interpolation, which decodes faster and has level packets.
 const MAX_CORRECTED_SIZE: f64 = 0.95;
-/// As `MAX_CORRECTED_SIZE`, for a first trial, which others may improve by some part, and by some bits a value.
+/// As `MAX_CORRECTED_SIZE`, for the first trial, which the next ones may improve by some part, and by some bits a value.
 const MAX_FIRST_SIZE: f64 = 1.2;
 const MAX_FIRST_EXCESS: f64 = 0.2;
 /// The ratio of the bound of coefficients to that of values in the first trials.
@@ -31,7 +31,7 @@ const BOUND_RATIOS: RangeInclusive<f64> = 0.5..=8.0;
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
-pub(crate) fn with_smaller_transform<T: Element>(
+pub(crate) fn choose_wavelets<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
@@ -46,7 +46,7 @@ pub(crate) fn with_smaller_transform<T: Element>(
         (budget, estimate)
     })?;
     let params = params.with_bound_ratio(interpolation.ratio);
-    let smallest = sample.smallest_wavelet((bound, Bounded::Mean), f64::INFINITY, |input| {
+    let smallest = sample.smallest_wavelet((bound, ErrorTarget::Mean), f64::INFINITY, |input| {
         let trial = budget.trial(input, interpolation.ratio * bound, params, workspace);
         (trial.allowed_bits, trial)
     })?;
@@ -58,7 +58,7 @@ pub(crate) fn with_smaller_transform<T: Element>(
     Ok(if wavelet.bits < interpolation.bits {
         params
             .with_bound_ratio(wavelet.ratio)
-            .with_whole_wavelet(smallest.omitted)
+            .with_unmoved_wavelet(smallest.omitted)
     } else {
         params
     })
@@ -69,19 +69,23 @@ pub(crate) fn with_smaller_transform<T: Element>(
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
-pub(crate) fn with_smaller_corrected<T: Element>(
+pub(crate) fn choose_corrected_wavelets<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
     (params, bits): (EncoderParams, f64),
 ) -> Result<EncoderParams> {
+    if params.moved_dimensions() > 0 {
+        // These do not predict each other, so wavelets along them are not promising.
+        return Ok(params);
+    }
     let workspace = &mut Workspace::default();
     let mut trial = |input: &EncoderInput<'_, T>, ratio: f64| {
         let params = params.with_bound_ratio(ratio);
         estimate_cost(input, bound, params, 1.0, workspace).bits
     };
     let sample = Sample::new(values, layout, bound, MAX_FIRST_SAMPLE);
-    let first = sample.transformed((bound, Bounded::Values), 0)?;
+    let first = sample.transformed((bound, ErrorTarget::Values), 0)?;
     let first = first.map(|input| trial(&input, FIRST_BOUND_RATIO));
     let part = sample.values.len() as f64 / values.len().max(1) as f64;
     if first.is_none_or(|first| first > sample.max_first(part * bits)) {
@@ -90,7 +94,7 @@ pub(crate) fn with_smaller_corrected<T: Element>(
     let sample = Sample::new(values, layout, bound, MAX_SAMPLE);
     let interpolation = sample.interpolated(bound, params, |input| trial(input, 1.0))?;
     let max_first = sample.max_first(interpolation);
-    let smallest = sample.smallest_wavelet((bound, Bounded::Values), max_first, |input| {
+    let smallest = sample.smallest_wavelet((bound, ErrorTarget::Values), max_first, |input| {
         (trial(input, FIRST_BOUND_RATIO), ())
     })?;
     let Some(smallest) = smallest else {
@@ -112,7 +116,7 @@ pub(crate) fn with_smaller_corrected<T: Element>(
     Ok(if best <= MAX_CORRECTED_SIZE * interpolation {
         params
             .with_bound_ratio(ratio)
-            .with_whole_wavelet(smallest.omitted)
+            .with_unmoved_wavelet(smallest.omitted)
     } else {
         params
     })
@@ -202,13 +206,13 @@ impl<'a, T: Element> Sample<'a, T> {
     /// The values as wavelet coefficients, with the possible levels less `omitted` ones; `None` if the transform does not apply.
     fn transformed(
         &self,
-        bounds: (f64, Bounded),
+        bounds: (f64, ErrorTarget),
         omitted: u8,
     ) -> Result<Option<EncoderInput<'_, T>>> {
         let layout = self.layout();
         let buffers = &mut Vec::new();
         let mut input = EncoderInput::transformed(&self.values, &layout, bounds, omitted, buffers)?;
-        if let (Some(input), Bounded::Mean) = (&mut input, bounds.1) {
+        if let (Some(input), ErrorTarget::Mean) = (&mut input, bounds.1) {
             input.drop_originals();
         }
         Ok(input)
@@ -221,7 +225,7 @@ impl<'a, T: Element> Sample<'a, T> {
     /// dimensions, where contexts predict fewer zeros.
     fn smallest_wavelet<R>(
         &self,
-        bounds: (f64, Bounded),
+        bounds: (f64, ErrorTarget),
         max_first: f64,
         mut try_input: impl FnMut(&EncoderInput<'_, T>) -> (f64, R),
     ) -> Result<Option<SmallestWavelet<'_, T, R>>> {

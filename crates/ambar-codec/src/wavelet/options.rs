@@ -1,4 +1,4 @@
-//! What the level options of a stream state of its wavelet coefficients (`docs/format.md`, 7.1 and 7.17).
+//! The level options of streams of wavelet coefficients (`docs/format.md`, 7.1 and 7.17).
 
 use super::axis::MAX_LEVELS;
 use crate::entropy::bitio::Cursor;

@@ -6,10 +6,12 @@ use crate::bound::ErrorBound;
 use crate::domain::blocks;
 use crate::domain::regions::Layout;
 use crate::element::Element;
+use crate::stream::coefficients::ErrorTarget;
 use crate::stream::compress::{encode, tune, tune_small};
 use crate::stream::decode::{decode, inspect};
-use crate::stream::encode::Workspace;
+use crate::stream::encode::{EncoderInput, Workspace, make_symbols};
 use crate::stream::params::EncoderParams;
+use crate::stream::prelude::Prelude;
 use proptest::prelude::*;
 
 /// Smooth values with an edge.
@@ -167,16 +169,28 @@ fn check_corrected<T: Element>(
     let workspace = &mut Workspace::default();
     let params = tune_small(values, layout, bound).unwrap();
     let params = params.with_wavelet(Some(omitted)).with_bound_ratio(ratio);
-    let stream = encode(values, layout, bound, Some(params), workspace).unwrap();
-    assert_eq!(inspect(&stream).unwrap().values, values.len());
-    let mut found = vec![T::default(); values.len()];
-    decode(&stream, &mut found, workspace).unwrap();
-    for (at, (value, found)) in values.iter().zip(&found).enumerate() {
-        let is_within = bound.is_satisfied(value.to_f64(), found.to_f64());
-        assert!(
-            is_within || layout.is_padding(at),
-            "{at}: {value:?} {found:?}"
-        );
+    let mut streams = vec![encode(values, layout, bound, Some(params), workspace).unwrap()];
+    if let ErrorBound::Absolute(bound) = bound {
+        // Also where interpolation takes fewer bits.
+        let bounds = (bound, ErrorTarget::Values);
+        let input = EncoderInput::transformed(values, layout, bounds, omitted, &mut Vec::new());
+        if let Some(input) = input.unwrap() {
+            make_symbols(&input, bound, params, workspace);
+            let prelude = Prelude::default();
+            streams.push(input.stream(&workspace.symbols, bound, params, &prelude));
+        }
+    }
+    for stream in streams {
+        assert_eq!(inspect(&stream).unwrap().values, values.len());
+        let mut found = vec![T::default(); values.len()];
+        decode(&stream, &mut found, workspace).unwrap();
+        for (at, (value, found)) in values.iter().zip(&found).enumerate() {
+            let is_within = bound.is_satisfied(value.to_f64(), found.to_f64());
+            assert!(
+                is_within || layout.is_padding(at),
+                "{at}: {value:?} {found:?}"
+            );
+        }
     }
 }
 

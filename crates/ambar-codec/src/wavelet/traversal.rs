@@ -38,8 +38,8 @@ pub(crate) fn traverse<T: Element, C: RowCoder<T>>(
     }
 }
 
-/// Traverses the corrections of the values of a region, which are multiples of `step`. Replaces each row by what `visit` makes of
-/// the corrected one, of which it also gets the index of the first value.
+/// Traverses the corrections of the values of a region, which are multiples of `step`. Passes the index of the first value and the
+/// corrected values of each row to `visit`, which may change them, and stores them in the region.
 pub(crate) fn traverse_corrections<T: Element, C: RowCoder<T>>(
     shape: [usize; 3],
     step: f64,

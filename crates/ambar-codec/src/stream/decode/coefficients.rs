@@ -8,7 +8,7 @@ use crate::wavelet::{Synthesis, Transform, WaveletOptions, bin_width};
 
 /// The transform of a stream, and its bounds.
 #[derive(Clone, Copy)]
-pub(super) struct CoefficientBounds {
+pub(super) struct WaveletParams {
     omitted: u8,
     /// The bound of the coefficients.
     coefficients: f64,
@@ -16,7 +16,7 @@ pub(super) struct CoefficientBounds {
     values: Option<f64>,
 }
 
-impl CoefficientBounds {
+impl WaveletParams {
     /// Those of a stream with these options and this bound.
     pub(super) fn new(options: WaveletOptions, bound: f64) -> Self {
         Self {
@@ -29,12 +29,7 @@ impl CoefficientBounds {
 
 impl<T: Element> RegionDecoder<'_, T> {
     /// Decodes regions of an array, of this shape.
-    pub(super) fn coefficients(
-        &mut self,
-        shape: [usize; 3],
-        bounds: CoefficientBounds,
-        out: &mut [T],
-    ) {
+    pub(super) fn coefficients(&mut self, shape: [usize; 3], bounds: WaveletParams, out: &mut [T]) {
         let transform = Transform::new(shape, bounds.omitted);
         for part in out.chunks_exact_mut(shape.iter().product()) {
             self.transformed_region(&transform, bounds, part);
@@ -46,7 +41,7 @@ impl<T: Element> RegionDecoder<'_, T> {
         &mut self,
         regions: &[BlockRegion],
         side: [usize; 3],
-        bounds: CoefficientBounds,
+        bounds: WaveletParams,
         out: &mut [T],
     ) {
         let mut dense = Vec::new();
@@ -62,12 +57,7 @@ impl<T: Element> RegionDecoder<'_, T> {
         }
     }
 
-    fn transformed_region(
-        &mut self,
-        transform: &Transform,
-        bounds: CoefficientBounds,
-        out: &mut [T],
-    ) {
+    fn transformed_region(&mut self, transform: &Transform, bounds: WaveletParams, out: &mut [T]) {
         let mut synthesis = Synthesis::new(transform);
         let decoder = &mut self.decoder;
         let step = bin_width::<T>(bounds.coefficients);

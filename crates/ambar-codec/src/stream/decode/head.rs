@@ -116,7 +116,8 @@ pub(super) fn parse_entropy_coded<'a>(
     let is_uncorrected = wavelet.is_some_and(|options| options.coefficient_bound.is_none());
     if is_uncorrected && header.bound == BoundKind::Mapped {
         return Err(corrupt!(
-            "the wavelet coefficients of mapped values have no corrections; expected them"
+            "the stream holds wavelet coefficients of mapped values without corrections; expected corrections, or an \
+             absolute bound"
         ));
     }
     Ok(ParsedStream {

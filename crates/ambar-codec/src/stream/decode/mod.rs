@@ -22,7 +22,7 @@ use crate::error::{Result, corrupt, invalid};
 use crate::quantize::row_decoder::{Decoder, Packet};
 use crate::stream::encode::{MAX_LEVELS, Workspace};
 use crate::stream::header::{Arrangement, Header, Mode, RegionRules};
-use coefficients::CoefficientBounds;
+use coefficients::WaveletParams;
 use downsample::{coarse_length, uneven_sides};
 use head::{BitPacked, ParsedLayout, ParsedStream, parse_bit_packed, parse_entropy_coded};
 use level_packets::PacketLengths;
@@ -292,7 +292,7 @@ fn decode_levels<T: Element>(
         scratch: &mut workspace.traversal,
     };
     if let Some(options) = parts.wavelet {
-        let bounds = CoefficientBounds::new(options, parts.info.bound);
+        let bounds = WaveletParams::new(options, parts.info.bound);
         match parts.layout {
             ParsedLayout::Array { inner, .. } => region_decoder.coefficients(inner, bounds, out),
             _ => region_decoder.coefficients_of_blocks(&regions, side, bounds, out),
