@@ -830,9 +830,6 @@ class StreamInfo:
 class CodecPlan:
     """Encoder parameters that were chosen for sample values."""
 
-    def quick(self) -> CodecPlan:
-        """Return the plan with the contexts of the profile "fast"."""
-
 @final
 class Amrex:
     """A plotfile of AMReX."""
@@ -961,7 +958,10 @@ def decode_bare_array(
 
 def codec_inspect(stream: _Buffer) -> StreamInfo: ...
 def codec_tune(
-    values: _Floats, origins: NDArray[np.int64] | None, bound: float | str, small: bool = False
+    values: _Floats,
+    origins: NDArray[np.int64] | None,
+    bound: float | str,
+    profile: str = "balanced",
 ) -> CodecPlan: ...
 def compact(path: _Path) -> None: ...
 def convert_amrex(

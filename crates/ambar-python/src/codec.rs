@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use ambar::codec::Profile;
 use ambar::{Column, DataType};
 use ambar_codec::{Element, EncoderParams, Error, ErrorBound, Layout, Workspace};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -11,7 +12,7 @@ use pyo3::types::PyBytes;
 use crate::bound::{BoundInput, BoundOutput};
 use crate::errors::OrRaise;
 use crate::memory::{BorrowedBuffer, StableBytes, to_numpy};
-use crate::spec::DType;
+use crate::spec::{self, DType};
 
 /// Maximum number of values of a chunk whose workspace is reused for the next chunk.
 const MAX_CACHED_WORKSPACE: usize = 1 << 21;
@@ -32,14 +33,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Encoder parameters that were chosen for sample values.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct CodecPlan(EncoderParams);
-
-#[pymethods]
-impl CodecPlan {
-    /// The plan with the contexts of the profile "fast": faster, with larger streams.
-    fn quick(&self) -> Self {
-        Self(self.0.with_level_contexts())
-    }
-}
 
 /// Converts a result of the codec; errors become exceptions.
 pub fn codec_result<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
@@ -163,21 +156,20 @@ fn origins(array: &Bound<'_, PyAny>) -> PyResult<Vec<[i64; 3]>> {
     .map_err(|_| PyValueError::new_err("expected aligned origins, found an unaligned array; copy it"))
 }
 
-/// Chooses encoder parameters from sample values, for all chunks of an array; with `small`, those of the profile
-/// "small".
+/// Chooses encoder parameters from sample values, for all chunks of an array with a profile.
 #[pyfunction]
-#[pyo3(signature = (values, origins, bound, small=false))]
+#[pyo3(signature = (values, origins, bound, profile="balanced"))]
 fn codec_tune(
     py: Python<'_>,
     values: &Bound<'_, PyAny>,
     origins: Option<&Bound<'_, PyAny>>,
     bound: BoundInput,
-    small: bool,
+    profile: &str,
 ) -> PyResult<CodecPlan> {
-    let bound = bound.parse()?;
+    let (bound, profile) = (bound.parse()?, spec::profile(profile)?);
     let lent = BorrowedBuffer::new(values, false)?;
     let layout = ValueLayout::new(&lent, origins)?;
-    by_format!(lent, tune(py, &lent, &layout, bound, small))
+    by_format!(lent, tune(py, &lent, &layout, bound, profile))
 }
 
 fn tune<T: Value>(
@@ -185,12 +177,13 @@ fn tune<T: Value>(
     lent: &BorrowedBuffer,
     layout: &ValueLayout,
     bound: ErrorBound,
-    small: bool,
+    profile: Profile,
 ) -> PyResult<CodecPlan> {
     let (values, layout) = (values::<T>(lent)?, layout.layout()?);
-    let plan = py.detach(|| match small {
-        true => ambar_codec::tune_small(values, &layout, bound),
-        false => ambar_codec::tune(values, &layout, bound),
+    let plan = py.detach(|| match profile {
+        Profile::Fast => ambar_codec::tune_fast(values, &layout, bound),
+        Profile::Small => ambar_codec::tune_small(values, &layout, bound),
+        Profile::Balanced | Profile::Raw => ambar_codec::tune(values, &layout, bound),
     });
     codec_result(plan).map(CodecPlan)
 }

@@ -139,7 +139,7 @@ class AmbarSmall(Ambar):
 
     def tune(self, piece: Piece, bound: float) -> _core.CodecPlan:
         """Return the settings for pieces like this one."""
-        return _core.codec_tune(piece.values, piece.origins, bound, small=True)
+        return _core.codec_tune(piece.values, piece.origins, bound, "small")
 
 
 class AmbarFast(Ambar):
@@ -150,7 +150,7 @@ class AmbarFast(Ambar):
 
     def tune(self, piece: Piece, bound: float) -> _core.CodecPlan:
         """Return the settings for pieces like this one."""
-        return super().tune(piece, bound).quick()
+        return _core.codec_tune(piece.values, piece.origins, bound, "fast")
 
 
 class AmbarShort(Ambar):

@@ -85,7 +85,7 @@ def ambar_point(values: Values, target: str, *, small: bool) -> Point:
     """Encode with ambar within a bound, as the profile `balanced` or `small` does."""
     start = time.perf_counter()
     bound = resolved(target, (float(values.min()), float(values.max())))
-    plan = _core.codec_tune(values, None, bound, small)
+    plan = _core.codec_tune(values, None, bound, "small" if small else "balanced")
     stream = _core.codec_encode(values, None, bound, plan)
     encoded = time.perf_counter()
     decoded = _core.codec_decode(stream, str(values.dtype), values.shape)
