@@ -177,7 +177,8 @@ def test_stores_are_rows_too(plotfile: Path, found: study.Study) -> None:
     codec = next(row for row in found.at(1e-4) if row.key == "ambar")
     for row in rows:
         assert row.worst <= 1
-        assert 0.3 < row.ratio / codec.ratio < 1.1
+        # Its chunks have other settings.
+        assert 0.3 < row.ratio / codec.ratio < 1.2
     local = study.run_study(plotfile, bounds=[1e-4], keys=["store"], local_range=True, rounds=1)
     assert local.left_out == {"ambar store": "it has one bound a field"}
 
