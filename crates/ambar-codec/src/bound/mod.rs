@@ -118,7 +118,7 @@ impl ErrorBound {
         let bound = match self {
             Self::OfRange(part) => Self::Absolute((2.0 * part * half).min(f64::MAX)),
             Self::Psnr(decibels) => {
-                Self::Rms((2.0 * half * 10f64.powf(-decibels / 20.0)).min(f64::MAX))
+                Self::Rms((half * (2.0 * 10f64.powf(-decibels / 20.0))).min(f64::MAX))
             }
             other => return other,
         };

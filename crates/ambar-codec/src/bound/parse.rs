@@ -141,6 +141,8 @@ mod tests {
         );
         let huge = ErrorBound::OfRange(0.9).resolve([f64::MIN, f64::MAX]);
         assert_eq!(huge, ErrorBound::Absolute(f64::MAX));
+        let half = ErrorBound::Psnr(20.0).resolve([-f64::MAX, f64::MAX]);
+        assert_eq!(half, ErrorBound::Rms(f64::MAX * (2.0 * 0.1)));
         assert!(huge.check().is_ok());
     }
 }

@@ -3,7 +3,9 @@
 use crate::bound::exact;
 use crate::stream::params::EncoderParams;
 use crate::stream::properties::{KINDS, Random, blocks, shape, value};
-use crate::{Element, ErrorBound, Layout, Workspace, decode, encode, inspect, tune_fast};
+use crate::{
+    Element, ErrorBound, Layout, Workspace, decode, encode, inspect, tune, tune_fast, tune_small,
+};
 use proptest::prelude::*;
 
 /// The bits of `2^2148 * mantissa * 2^exponent`, the lowest word first: exact for products of two float64 numbers.
@@ -357,6 +359,45 @@ fn the_mean_squared_error_is_close_to_its_bound() {
             (decibels..decibels + 2.5).contains(&found),
             "{decibels}: {found}"
         );
+    }
+}
+
+/// The search for the widest bins tries bounds that are far larger than the allowed error.
+#[test]
+fn mean_squared_errors_of_the_largest_values_are_bounded() {
+    // Without a limit, bounds of these values would overflow.
+    for seed in [64, 199, 261] {
+        let random = &mut Random(seed);
+        let values = (0..4096).map(|_| {
+            let exponent = 600.0 * random.unit() - 300.0;
+            (random.unit() - 0.5).signum() * 10f64.powf(exponent)
+        });
+        let values: Vec<f64> = values.collect();
+        let largest = values.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+        let most = [8e299, 9e299, 1.7e308][seed as usize % 3];
+        let values: Vec<f64> = values.iter().map(|x| x / largest * most).collect();
+        let range = values
+            .iter()
+            .fold([0.0f64; 2], |[low, high], x| [low.min(*x), high.max(*x)]);
+        let decibels = [40.0, 80.0, 120.0][seed as usize / 3 % 3];
+        let bound = ErrorBound::Psnr(decibels).resolve(range);
+        let root = 2.0 * 10f64.powf(-decibels / 20.0) * (range[1] / 2.0 - range[0] / 2.0);
+        for tune in [tune, tune_small, tune_fast] {
+            let (layout, mut workspace) = (Layout::Array(&[8; 3]), Workspace::default());
+            // The parameters of one chunk, as in a store.
+            let params = tune(&values[..512], &layout, bound).unwrap();
+            for chunk in values.chunks_exact(512) {
+                let stream = encode(chunk, &layout, bound, Some(params), &mut workspace).unwrap();
+                let mut out = vec![0.0; chunk.len()];
+                decode(&stream, &mut out, &mut workspace).unwrap();
+                let pairs = chunk.iter().zip(&out);
+                let squares: f64 = pairs.map(|(a, b)| (a / root - b / root).powi(2)).sum();
+                assert!(
+                    squares <= 512.0,
+                    "seed {seed}, {decibels} dB of {most:e}: {squares}"
+                );
+            }
+        }
     }
 }
 

@@ -5,12 +5,19 @@ use crate::error::Result;
 
 /// Maximum number of absolute bounds to try for a root mean squared error.
 pub(crate) const MAX_TRIALS: usize = 6;
+/// Maximum bound to try. Bins are twice as wide, which must not overflow.
+const MAX_BOUND: f64 = f64::MAX / 4.0;
 /// The search ends if the measured error is at least this part of the allowed one.
 const CLOSE_ENOUGH: f64 = 0.98;
 /// The part of the allowed error that the search aims at.
 const AIM: f64 = 0.5 * (1.0 + CLOSE_ENOUGH);
 /// Ratio of the allowed error to the measured one from which the bound first changes more than the error.
 const FAR: f64 = 1.1;
+
+/// The bound of uniform errors whose root mean square is `root`, at most [`MAX_BOUND`].
+pub(crate) fn uniform_bound(root: f64) -> f64 {
+    (root * 3f64.sqrt()).min(MAX_BOUND)
+}
 
 /// A bound, and the error that was measured with it, relative to the allowed one.
 #[derive(Clone, Copy)]
@@ -50,6 +57,7 @@ impl BoundSearch {
         first: f64,
         mut measure: impl FnMut(f64) -> Result<f64>,
     ) -> Result<(Option<f64>, f64)> {
+        let first = first.min(MAX_BOUND);
         let (mut best, mut last, mut next) = (None, first, Some(first));
         for _ in 0..MAX_TRIALS {
             let Some(bound) = next else {
@@ -105,7 +113,7 @@ impl BoundSearch {
         } else {
             2.0 * self.low.bound
         };
-        (next <= f64::MAX).then_some(next)
+        (next <= MAX_BOUND).then_some(next)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::Exceptions;
 use crate::error::{Result, invalid};
 use crate::simd::dispatch::vectorised;
-use crate::stream::bound_search::BoundSearch;
+use crate::stream::bound_search::{BoundSearch, uniform_bound};
 use crate::stream::decode::decode_in_coding_order;
 use crate::stream::encode::{Workspace, encode_coded_values, has_many_literals};
 use crate::stream::header::{BoundKind, Header};
@@ -159,8 +159,7 @@ impl<'a, T: Element> CodedValues<'a, T> {
         Ok(match bound {
             ErrorBound::Lossless => plain(0.0),
             ErrorBound::Absolute(bound) => plain(bound),
-            // The root mean square of errors that are uniform within this bound.
-            ErrorBound::Rms(root) => plain((root * 3f64.sqrt()).min(f64::MAX)),
+            ErrorBound::Rms(root) => plain(uniform_bound(root)),
             ErrorBound::Bits(bits) => Self::rounded(values, |x| rounding::round(x, bits)),
             ErrorBound::Relative(relative) => Self::relative(values, relative, 0.0),
             ErrorBound::RelativeAbove { relative, floor } => {
@@ -410,8 +409,7 @@ impl<T: Element> StreamEncoder<'_, T> {
 
     /// As `rms`, for bit-packed streams, whose errors are those of decoded values.
     fn bit_packed_rms(&mut self, root: f64) -> Result<()> {
-        let uniform = (root * 3f64.sqrt()).min(f64::MAX);
-        let (best, last) = BoundSearch::new(root).widest(uniform, |bound| {
+        let (best, last) = BoundSearch::new(root).widest(uniform_bound(root), |bound| {
             self.encode_within(bound)?;
             self.decode()?;
             Ok(relative_rms(self.values, &self.workspace.decoded, root))

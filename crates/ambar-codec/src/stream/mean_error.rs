@@ -5,7 +5,7 @@ use crate::element::Element;
 use crate::entropy::tables::log2;
 use crate::error::Result;
 use crate::predict::context::LAGRANGE_MULTIPLIER;
-use crate::stream::bound_search::{BoundSearch, MAX_TRIALS, power};
+use crate::stream::bound_search::{BoundSearch, MAX_TRIALS, power, uniform_bound};
 use crate::stream::coefficients::ErrorTarget;
 use crate::stream::encode::{EncoderInput, Workspace, make_symbols, supported, symbol_bits};
 use crate::stream::params::EncoderParams;
@@ -146,7 +146,7 @@ pub(crate) fn encode<T: Element>(
     params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) -> Result<Option<Vec<u8>>> {
-    let uniform = (root * 3f64.sqrt()).min(f64::MAX);
+    let uniform = uniform_bound(root);
     let (mut separate, whole) = (SeparateShape::default(), layout);
     let layout = &layout.with_separate_dimensions(params.separate_dimensions(), &mut separate);
     let (bound, params) = supported::<T>(uniform, layout, params);
