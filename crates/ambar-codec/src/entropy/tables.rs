@@ -73,9 +73,14 @@ impl Histogram {
             let mut least = (f64::INFINITY, 0);
             for begin in (0..end).rev() {
                 add_counts(&mut sum[..tokens], &self.0[used[begin]][..tokens]);
-                let bits = best[begin].0 + cost(&sum[..tokens], scale);
+                let token_bits = -scale * log_likelihood(&sum[..tokens]);
+                let bits = best[begin].0 + table_bits(&sum[..tokens]) + token_bits;
                 if bits < least.0 {
                     least = (bits, begin);
+                }
+                // Longer runs take at least as many bits as the contexts before this one with their tables, and these tokens.
+                if best[begin].0 + token_bits >= least.0 {
+                    break;
                 }
             }
             best.push(least);
@@ -164,10 +169,10 @@ fn merge_rare_tokens(counts: &mut [u32; TOKENS], escape: usize) {
     }
 }
 
-/// The bits of tokens that share a table, the table included.
-fn cost(counts: &[u32], scale: f64) -> f64 {
+/// The approximate bits of a table for tokens with these counts.
+fn table_bits(counts: &[u32]) -> f64 {
     let used = counts.iter().filter(|n| **n > 0).count();
-    TABLE_COST + TOKEN_COST * used as f64 - scale * log_likelihood(counts)
+    TABLE_COST + TOKEN_COST * used as f64
 }
 
 vectorised! {

@@ -7,7 +7,7 @@ use crate::entropy::tables::log2;
 use crate::predict::interpolation::{DIMENSION_PAIRS, Interpolation, PhaseWeights, coded_pairs};
 use crate::quantize::float_order::difference;
 use crate::stream::params::MAX_INTERPOLATIONS;
-use crate::stream::weight_fit::{self, Extra, Fit, FitPoint};
+use crate::stream::weight_fit::{self, Extra, Fit, FitPoint, FitPoints};
 use std::ops::Range;
 
 /// The interpolations of the finest levels.
@@ -245,7 +245,7 @@ impl<T: Element> Points<T> {
                 value: point.value.to_f64() - near,
             }
         });
-        let points: Vec<FitPoint> = points.filter(FitPoint::is_finite).collect();
+        let points = FitPoints::new(points);
         if points.len() < MIN_POINTS {
             return [Fit::NONE; 3];
         }

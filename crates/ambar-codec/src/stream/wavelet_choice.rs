@@ -65,7 +65,8 @@ pub(crate) fn choose_wavelets<T: Element>(
 }
 
 /// Chooses wavelets with corrections or interpolation, by bits within the same bound. `bits` are those of all values with
-/// interpolation, estimated on a small sample.
+/// interpolation, estimated on a small sample. The ratio of bounds is chosen on such a sample, too, and the number of levels on a
+/// larger one.
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
@@ -84,42 +85,52 @@ pub(crate) fn choose_corrected_wavelets<T: Element>(
         let params = params.with_bound_ratio(ratio);
         estimate_cost(input, bound, params, 1.0, workspace).bits
     };
-    let sample = Sample::new(values, layout, bound, MAX_FIRST_SAMPLE);
-    let first = sample.transformed((bound, ErrorTarget::Values), 0)?;
-    let first = first.map(|input| trial(&input, FIRST_BOUND_RATIO));
-    let part = sample.values.len() as f64 / values.len().max(1) as f64;
-    if first.is_none_or(|first| first > sample.max_first(part * bits)) {
+    let first = Sample::new(values, layout, bound, MAX_FIRST_SAMPLE);
+    let part = first.values.len() as f64 / values.len().max(1) as f64;
+    let Some(input) = first.transformed((bound, ErrorTarget::Values), 0)? else {
+        return Ok(params);
+    };
+    let first_bits = trial(&input, FIRST_BOUND_RATIO);
+    if first_bits > first.max_first(part * bits) {
         return Ok(params);
     }
-    let sample = Sample::new(values, layout, bound, MAX_SAMPLE);
-    let interpolation = sample.interpolated(bound, params, |input| trial(input, 1.0))?;
+    let (ratio, gain) = cheapest_ratio(first_bits, |ratio| trial(&input, ratio));
+    let (sample, interpolation) = if part < 1.0 {
+        let sample = Sample::new(values, layout, bound, MAX_SAMPLE);
+        let interpolation = sample.interpolated(bound, params, |input| trial(input, 1.0))?;
+        (sample, interpolation)
+    } else {
+        drop(input);
+        (first, bits)
+    };
     let max_first = sample.max_first(interpolation);
     let smallest = sample.smallest_wavelet((bound, ErrorTarget::Values), max_first, |input| {
         (trial(input, FIRST_BOUND_RATIO), ())
     })?;
-    let Some(smallest) = smallest else {
-        return Ok(params);
-    };
-    let (mut best, mut ratio) = (smallest.bits, FIRST_BOUND_RATIO);
+    Ok(match smallest {
+        Some(smallest) if gain * smallest.bits <= MAX_CORRECTED_SIZE * interpolation => params
+            .with_bound_ratio(ratio)
+            .with_unmoved_wavelet(smallest.omitted),
+        _ => params,
+    })
+}
+
+/// The ratio of bounds whose trial takes the fewest bits, and its bits relative to those of the first trial.
+fn cheapest_ratio(first_bits: f64, mut trial: impl FnMut(f64) -> f64) -> (f64, f64) {
+    let (mut best, mut cheapest) = (first_bits, FIRST_BOUND_RATIO);
     for factor in BOUND_RATIO_FACTORS {
-        while BOUND_RATIOS.contains(&(factor * ratio)) {
-            let bits = trial(&smallest.input, factor * ratio);
+        while BOUND_RATIOS.contains(&(factor * cheapest)) {
+            let bits = trial(factor * cheapest);
             if bits >= best {
                 break;
             }
-            (best, ratio) = (bits, factor * ratio);
+            (best, cheapest) = (bits, factor * cheapest);
         }
-        if ratio > FIRST_BOUND_RATIO {
+        if cheapest > FIRST_BOUND_RATIO {
             break;
         }
     }
-    Ok(if best <= MAX_CORRECTED_SIZE * interpolation {
-        params
-            .with_bound_ratio(ratio)
-            .with_unmoved_wavelet(smallest.omitted)
-    } else {
-        params
-    })
+    (cheapest, best / first_bits)
 }
 
 /// Values for which interpolation is compared with wavelets.

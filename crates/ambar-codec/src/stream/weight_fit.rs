@@ -9,6 +9,7 @@ use crate::entropy::tables::log2;
 use crate::predict::interpolation::{
     DIAGONAL_UNIT, OUTER_UNIT, PhaseWeights, SHARPNESS_UNIT, SLOPE_UNIT, UNITS_PER_ONE,
 };
+use crate::simd::dispatch::vectorised;
 
 /// Unknowns of a fit: the multiples of the far points, of three pairs of dimensions, of the outer points, and of slopes.
 const UNKNOWNS: usize = 6;
@@ -61,19 +62,44 @@ pub(crate) struct FitPoint {
     pub value: f64,
 }
 
-impl FitPoint {
-    fn terms(&self) -> [f64; UNKNOWNS] {
-        let [a, b, c] = self.diagonals;
-        [self.far, a, b, c, self.outer, self.slope]
+/// Points to fit weights to, with each term in memory of its own.
+#[derive(Default)]
+pub(crate) struct FitPoints {
+    terms: [Vec<f64>; UNKNOWNS],
+    values: Vec<f64>,
+}
+
+impl FitPoints {
+    /// Those of some points whose terms are all finite.
+    pub(crate) fn new(points: impl Iterator<Item = FitPoint>) -> Self {
+        let mut all = Self::default();
+        for point in points {
+            let [a, b, c] = point.diagonals;
+            let terms = [point.far, a, b, c, point.outer, point.slope];
+            if point.value.is_finite() && terms.iter().all(|term| term.is_finite()) {
+                all.values.push(point.value);
+                for (all, term) in all.terms.iter_mut().zip(terms) {
+                    all.push(term);
+                }
+            }
+        }
+        all
     }
 
-    pub(crate) fn is_finite(&self) -> bool {
-        self.value.is_finite() && self.terms().iter().all(|term| term.is_finite())
+    /// The number of points.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
     }
 
-    fn residual(&self, multiples: [f64; UNKNOWNS]) -> f64 {
-        let terms = self.terms().into_iter().zip(multiples);
-        self.value - terms.map(|(term, multiple)| term * multiple).sum::<f64>()
+    /// The residuals with these multiples of terms.
+    fn residuals(&self, multiples: [f64; UNKNOWNS]) -> Vec<f64> {
+        let mut residuals = self.values.clone();
+        for (terms, multiple) in self.terms.iter().zip(multiples) {
+            if multiple != 0.0 {
+                subtract_multiple(terms, multiple, &mut residuals);
+            }
+        }
+        residuals
     }
 }
 
@@ -105,7 +131,7 @@ pub(crate) enum Extra {
 /// Fits the weights of a phase whose points are interpolated along `dimensions` dimensions. `pairs` are the pairs of dimensions
 /// whose diagonals are used. `step` is the width of the bins, 0 without loss.
 pub(crate) fn fit(
-    points: &[FitPoint],
+    points: &FitPoints,
     dimensions: u32,
     pairs: &[usize],
     extra: Extra,
@@ -188,7 +214,7 @@ fn round(
 
 /// An estimate of the bits of a residual with neighbours that have errors.
 fn estimate_bits(
-    points: &[FitPoint],
+    points: &FitPoints,
     dimensions: u32,
     step: f64,
     multiples: [f64; UNKNOWNS],
@@ -201,40 +227,93 @@ fn estimate_bits(
         .map(|weight| weight * weight)
         .sum();
     let variance = ESTIMATED_VARIANCE * (along / f64::from(2 * dimensions) + on_diagonals / 4.0);
-    let residuals = points.iter().map(|point| point.residual(multiples));
-    let mean = residuals.clone().map(f64::abs).sum::<f64>() / points.len() as f64;
-    let least = (MIN_SQUARE + variance) * step * step + MIN_RELATIVE_SQUARE * mean * mean;
-    let bits = |residual: f64| 0.5 * log2((residual * residual + least).max(f64::MIN_POSITIVE));
-    residuals.map(bits).sum::<f64>() / points.len() as f64
+    let residuals = points.residuals(multiples);
+    let least = least_square(&residuals, MIN_SQUARE + variance, step);
+    sum_of_bits(&residuals, least) / points.len() as f64
+}
+
+/// The square below which a residual does not take fewer bits: some squared steps, and a part of the squared mean.
+fn least_square(residuals: &[f64], squared_steps: f64, step: f64) -> f64 {
+    let mean = sum_of_magnitudes(residuals) / residuals.len() as f64;
+    squared_steps * step * step + MIN_RELATIVE_SQUARE * mean * mean
+}
+
+vectorised! {
+    fn subtract_multiple [] of [] (terms: &[f64], multiple: f64, residuals: &mut [f64]) {
+        for (residual, term) in residuals.iter_mut().zip(terms) {
+            *residual -= multiple * term;
+        }
+    }
+}
+
+vectorised! {
+    fn sum_of_magnitudes [] of [] (values: &[f64]) -> f64 {
+        sum_of(values, f64::abs)
+    }
+}
+
+vectorised! {
+    /// The sum of the logarithms of residuals whose squares are larger by `least`.
+    fn sum_of_bits [] of [] (residuals: &[f64], least: f64) -> f64 {
+        sum_of(residuals, |residual| {
+            let square = residual * residual + least;
+            0.5 * log2(if square > f64::MIN_POSITIVE { square } else { f64::MIN_POSITIVE })
+        })
+    }
+}
+
+vectorised! {
+    fn sum_of_products [] of [] (a: &[f64], b: &[f64]) -> f64 {
+        let ([a, b], [last_a, last_b]) = ([a, b].map(|x| x.as_chunks::<8>().0), [a, b].map(|x| x.as_chunks::<8>().1));
+        let mut sums = [0.0; 8];
+        for (a, b) in a.iter().zip(b) {
+            for (k, sum) in sums.iter_mut().enumerate() {
+                *sum += a[k] * b[k];
+            }
+        }
+        let last = last_a.iter().zip(last_b).map(|(a, b)| a * b);
+        sums.into_iter().chain(last).sum()
+    }
+}
+
+/// The sum of a function of values. Eight sums, of every eighth value each, do not wait for each other.
+#[inline(always)]
+fn sum_of(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+    let (eights, last) = values.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for eight in eights {
+        for (sum, value) in sums.iter_mut().zip(eight) {
+            *sum += f(*value);
+        }
+    }
+    let last = last.iter().map(|value| f(*value));
+    sums.into_iter().chain(last).sum()
 }
 
 /// Solves the least squares problem with weights that follow from given multiples. `None` if there is no solution, also where
 /// squares overflow or underflow.
 fn iterate(
-    points: &[FitPoint],
+    points: &FitPoints,
     dimensions: u32,
     unknowns: &[usize],
     step: f64,
     multiples: [f64; UNKNOWNS],
 ) -> Option<[f64; UNKNOWNS]> {
+    let residuals = points.residuals(multiples);
+    let least = least_square(&residuals, MIN_SQUARE, step);
+    let weights: Vec<f64> = residuals.iter().map(|x| 1.0 / (x * x + least)).collect();
     let (mut matrix, mut right) = ([[0.0; UNKNOWNS]; UNKNOWNS], [0.0; UNKNOWNS]);
-    let residuals = points.iter().map(|point| point.residual(multiples).abs());
-    let mean = residuals.sum::<f64>() / points.len() as f64;
-    let least = MIN_SQUARE * step * step + MIN_RELATIVE_SQUARE * mean * mean;
-    let mut total_weight = 0.0;
-    for point in points {
-        let (terms, residual) = (point.terms(), point.residual(multiples));
-        let weight = 1.0 / (residual * residual + least);
-        total_weight += weight;
-        for i in unknowns {
-            right[*i] += weight * terms[*i] * point.value;
-            for j in unknowns {
-                matrix[*i][*j] += weight * terms[*i] * terms[*j];
-            }
+    for (number, i) in unknowns.iter().enumerate() {
+        let pairs = points.terms[*i].iter().zip(&weights);
+        let weighted: Vec<f64> = pairs.map(|(term, weight)| term * weight).collect();
+        right[*i] = sum_of_products(&weighted, &points.values);
+        for j in &unknowns[..=number] {
+            let sum = sum_of_products(&weighted, &points.terms[*j]);
+            (matrix[*i][*j], matrix[*j][*i]) = (sum, sum);
         }
     }
     // The variances of the linear interpolation and of the mean on diagonals. Errors of a point are in all terms that use it.
-    let noise = ERROR_VARIANCE * step * step * total_weight;
+    let noise = ERROR_VARIANCE * step * step * sum_of_magnitudes(&weights);
     let (linear, diagonal) = (noise / f64::from(2 * dimensions), noise / 4.0);
     for i in unknowns {
         right[*i] -= linear * COEFFICIENTS[0][*i];
@@ -286,7 +365,7 @@ mod tests {
     use super::*;
 
     /// Points of two dimensions with a noise of `amplitude` in all terms, which are predicted without a residual by the multiples.
-    fn points([far, diagonal, outer]: [f64; 3], amplitude: f64) -> Vec<FitPoint> {
+    fn points([far, diagonal, outer]: [f64; 3], amplitude: f64) -> FitPoints {
         let noise = |i: usize| amplitude * ((i * 7919 % 1009) as f64 / 1009.0 - 0.5);
         let point = |i: usize| FitPoint {
             far: noise(i),
@@ -295,7 +374,7 @@ mod tests {
             slope: 0.0,
             value: far * noise(i) + diagonal * noise(i + 400) + outer * noise(i + 700),
         };
-        (0..500).map(point).collect()
+        FitPoints::new((0..500).map(point))
     }
 
     #[test]
@@ -303,7 +382,7 @@ mod tests {
         for step in [0.0, 1e-4] {
             // Twice the linear interpolation less the mean on diagonals.
             let fit =
-                |points: &[FitPoint]| fit(points, 2, &[0], Extra::OuterPoints, step).weights[0];
+                |points: &FitPoints| fit(points, 2, &[0], Extra::OuterPoints, step).weights[0];
             let weights = fit(&points([0.0, -1.0, 0.0], 1.0));
             assert_eq!((weights.sharpness, weights.outer), (0, 0));
             assert_eq!(weights.diagonals, [-8192, 0, 0]);
@@ -330,7 +409,7 @@ mod tests {
                     slope * noise(i + 400)
                 },
             };
-            let points: Vec<FitPoint> = (0..500).map(point).collect();
+            let points = FitPoints::new((0..500).map(point));
             let fit = fit(&points, 1, &[], Extra::Slopes, 1e-4);
             assert_eq!(f64::from(fit.weights[0].slope), slope * UNITS_PER_ONE);
         }

@@ -191,15 +191,19 @@ impl Magnitudes {
     }
 }
 
-/// Adds the magnitudes around each point of a group of lanes. `rows` begin one point before the first group.
+/// The sums of the magnitudes around each point of a group of lanes. `rows` begin one point before the first group.
 #[inline(always)]
-fn add_around(rows: [Option<&[u8]>; 2], first: usize, sums: &mut [u16; LANES]) {
-    for row in rows.iter().flatten() {
-        let window = &row[first..first + LANES + 2];
-        for (k, sum) in sums.iter_mut().enumerate() {
-            *sum += u16::from(window[k]) + 2 * u16::from(window[k + 1]) + u16::from(window[k + 2]);
+fn sums_around(rows: [Option<&[u8]>; 2], first: usize) -> [u16; LANES] {
+    let mut sums = [0; LANES];
+    for row in rows.into_iter().flatten() {
+        let [before, at, after] = [0, 1, 2].map(|k| row[first + k..].first_chunk::<LANES>());
+        if let (Some(before), Some(at), Some(after)) = (before, at, after) {
+            for k in 0..LANES {
+                sums[k] += u16::from(before[k]) + 2 * u16::from(at[k]) + u16::from(after[k]);
+            }
         }
     }
+    sums
 }
 
 vectorised! {
@@ -207,9 +211,7 @@ vectorised! {
     fn correction_contexts_of_rows [] of [] (before: [Option<&[u8]>; 2], out: &mut [u8]) {
         const MOST: u16 = (LAST_CORRECTION_CONTEXT - FIRST_CORRECTION_CONTEXT) as u16;
         for (group, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-            let mut sums = [0; LANES];
-            add_around(before, group * LANES, &mut sums);
-            for (out, sum) in out.iter_mut().zip(sums) {
+            for (out, sum) in out.iter_mut().zip(sums_around(before, group * LANES)) {
                 *out = FIRST_CORRECTION_CONTEXT + sum.min(MOST) as u8;
             }
         }
@@ -221,10 +223,7 @@ vectorised! {
     /// begin one point before the row.
     fn contexts_of_rows [] of [] (own: [Option<&[u8]>; 2], parents: [Option<&[u8]>; 2], weights: [f32; 2], out: &mut [u8]) {
         for (group, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-            let mut sums = [[0; LANES]; 2];
-            for (sums, rows) in sums.iter_mut().zip([own, parents]) {
-                add_around(rows, group * LANES, sums);
-            }
+            let sums = [own, parents].map(|rows| sums_around(rows, group * LANES));
             for (k, out) in out.iter_mut().enumerate() {
                 let [own, parents] = [sums[0][k], sums[1][k]].map(f32::from);
                 *out = context(own * weights[0] + parents * weights[1]);
