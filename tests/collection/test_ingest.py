@@ -321,6 +321,31 @@ def test_a_file_that_is_cut_short_is_corrupt(
 
 
 @needs_netcdf4
+@pytest.mark.parametrize(
+    "version", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]
+)
+@pytest.mark.parametrize("records", [(), ("record",), ("record", "other")])
+def test_a_classic_file_that_was_cut_short_is_an_error(
+    version: str, records: tuple[str, ...], tmp_path: Path
+) -> None:
+    """After the end of the file libnetcdf reads zeros, without an error."""
+    whole = tmp_path / "whole.nc"
+    dataset = xr.Dataset({"fixed": ("x", np.arange(50.0))}, attrs={"title": "five!"})
+    for name in records:
+        dataset[name] = ("time", "y"), np.ones((7, 3), "i2")
+    dataset.to_netcdf(
+        whole, format=version, engine="netcdf4", unlimited_dims=["time"] * any(records)
+    )
+    content = whole.read_bytes()
+    ambar.ingest(whole, tmp_path / "x.ambar", **QUICK)
+    same(ambar.open_collection(tmp_path / "x.ambar")["whole"], whole)
+    for length in (len(content) - 4, len(content) // 2, 40):
+        whole.write_bytes(content[:length])
+        with pytest.raises(ambar.CorruptError, match="whole.nc: the file has .* it was cut short"):
+            ambar.ingest(whole, tmp_path / "cut.ambar", **QUICK)
+
+
+@needs_netcdf4
 def test_errors_of_libraries_name_a_damaged_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,8 @@ from ambar import _core
 from ambar._util.arguments import is_unicode
 from ambar._util.foreign_files import EMPTY, is_empty_file, plotfile_of
 from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
+from ambar.collection.files.classic_netcdf import SIGNATURES as CLASSIC
+from ambar.collection.files.classic_netcdf import refuse_truncated
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
 WHOLE = 32 << 20
 """Largest bytes of the data variables of a file that are read with it; others are deferred."""
-
-_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 
 def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> Record:
@@ -187,7 +187,7 @@ def engine_of(path: Path) -> str | None:
         return "zarr"
     with path.open("rb") as file:
         start = file.read(8)
-    if find_spec("netCDF4") and (start == SIGNATURE or start[:4] in _CLASSIC):
+    if find_spec("netCDF4") and (start == SIGNATURE or start[:4] in CLASSIC):
         return "netcdf4"
     return None
 
@@ -205,6 +205,8 @@ def _opened(path: Path, reading: Reading) -> _Opened:
     engine = reading.engine or engine_of(path)
     if is_empty_file(path):
         raise _core.CorruptError(EMPTY)
+    if path.is_file():
+        refuse_truncated(path)
     if engine == "netcdf4":
         _refuse_cycles(path)
     try:
@@ -322,7 +324,7 @@ def _unknown(path: Path) -> str:
     """Return the error message for a file that no engine of xarray recognizes."""
     with path.open("rb") as file:
         start = file.read(8)
-    if start == SIGNATURE or start[:4] in _CLASSIC:
+    if start == SIGNATURE or start[:4] in CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
     if start[:6] == b"\x93NUMPY":
         return (
