@@ -101,6 +101,24 @@ def test_packed_values_and_calendars(tmp_path: Path) -> None:
     )
 
 
+@needs_netcdf4
+@pytest.mark.parametrize("unit", ["days", "months"])
+def test_times_of_other_calendars_are_the_numbers_of_the_file(unit: str, tmp_path: Path) -> None:
+    """Dates of cftime have microseconds, and cannot be encoded as months."""
+    numbers = np.array([0.1, 1 / 3, 1e5 / 7, 2e5 / 3]) if unit == "days" else np.arange(4)
+    attrs = {"units": f"{unit} since 1850-01-01", "calendar": "360_day", "bounds": "bounds"}
+    times = xr.Variable("time", numbers, attrs)
+    bounds = xr.Variable(("time", "side"), np.stack([times.values] * 2, 1))
+    unchanged = xr.Dataset({"bounds": bounds}, {"time": times})
+    encoding: dict[str, Any] = {"time": {"_FillValue": None}, "bounds": {"_FillValue": None}}
+    unchanged.to_netcdf(tmp_path / "model.nc", engine="netcdf4", encoding=encoding)
+    ambar.ingest(tmp_path / "model.nc", tmp_path / "x.ambar", **QUICK)
+    found = ambar.open_collection(tmp_path / "x.ambar").load("model")
+    xr.testing.assert_identical(found, unchanged)
+    assert found.time.dtype == times.dtype
+    xr.testing.assert_identical(xr.decode_cf(found), xr.load_dataset(tmp_path / "model.nc"))
+
+
 @pytest.mark.processes
 @needs_netcdf4
 def test_broken_files_are_told_and_the_rest_is_kept(

@@ -78,7 +78,7 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
             raise _core.CorruptError(
                 "expected variables, found none; the file may be damaged: restore it, or remove it"
             )
-        content = _without_calendars(_selected(dataset, reading.variables))
+        content = _selected(dataset, reading.variables)
         # Reading makes arrays that nothing else refers to.
         record = as_record(name, content, copy=False, deferred=_deferred(content, whole))
         record = record._replace(groups=groups)
@@ -216,13 +216,13 @@ def _opened(path: Path, reading: Reading) -> _Opened:
                 # Has the groups of the file, which would be opened again for them.
                 source = xr.backends.NetCDF4DataStore.open(path)
                 stack.callback(source.close)
-            dataset = xr.open_dataset(
-                source,
-                engine=engine if source is path else "store",
-                cache=False,
-                create_default_indexes=False,  # twice as fast; indices are not used here
-                decode_times=reading.decode_times,
-            )
+            options: dict[str, Any] = {
+                "engine": engine if source is path else "store",
+                "cache": False,
+                "create_default_indexes": False,  # twice as fast; indices are not used here
+            }
+            dataset = xr.open_dataset(source, **options, decode_times=reading.decode_times)
+            dataset = _with_numbers(dataset, source, options)
             stack.pop_all()
         return _Opened(dataset, None if source is path else source.ds)
     except OSError as error:
@@ -344,21 +344,27 @@ def _unknown(path: Path) -> str:
     )
 
 
-def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:
-    """Return times of calendars that NumPy lacks (360 days a year) as numbers, as in the file.
+def _with_numbers(dataset: xr.Dataset, source: Any, options: dict[str, Any]) -> xr.Dataset:
+    """Return times that NumPy lacks, as of a year of 360 days, as the numbers of the file.
 
     Their attributes are "units" and "calendar"; `xarray.decode_cf` decodes them.
     """
-    from xarray.conventions import encode_cf_variable
+    import xarray as xr
 
-    changed = {
-        name: encode_cf_variable(variable.load())
+    # xarray moves the units of times it decodes to the encoding, and keeps those of strings.
+    times = [
+        name
         for name, variable in dataset.variables.items()
-        if variable.dtype.kind == "O" and _is_calendar(variable)
-    }
-    return dataset.assign(changed) if changed else dataset
+        if variable.dtype.kind == "O" and "units" in variable.encoding
+    ]
+    if not times:
+        return dataset
+    numbers = xr.open_dataset(source, **options, decode_times=False)
+    changed = dataset.assign({name: numbers.variables[name] for name in times})
 
+    def close() -> None:
+        numbers.close()
+        dataset.close()
 
-def _is_calendar(variable: xr.Variable) -> bool:
-    first = variable[(0,) * variable.ndim].values.item() if variable.size else None
-    return type(first).__module__.startswith("cftime")
+    changed.set_close(close)
+    return changed
