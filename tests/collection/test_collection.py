@@ -314,6 +314,36 @@ def test_variables_that_some_lack(path: Path) -> None:
     assert profiles.read("flag", "salinity.max > 0").names == ["d1", "d3", "d5"]
 
 
+def test_summaries_describe_the_largest_family(path: Path) -> None:
+    """The unit was that of the last family, beside the type of the first one."""
+    numbers = ("time", np.arange(3.0), {"units": "days since 2000-01-01", "calendar": "360_day"})
+    with ambar.open_collection(path, "w-", ragged=["time"], fsync=False) as profiles:
+        profiles.add("empty", {"time": ("time", np.zeros(0, "M8[s]"))})
+        for length in (2, 3):
+            profiles.add(f"d{length}", {"time": ("time", np.zeros(length, "M8[ns]"))})
+        profiles.add("model", {"time": numbers})
+    profiles = ambar.open_collection(path)
+    assert profiles.schema.summary("time") == ("(time: *)", "datetime64[ns]")
+    assert "datetime64[ns]  " in repr(profiles)
+    assert "days since" not in repr(profiles)
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        profiles.add("plane", {"time": (("y", "x"), np.zeros((1, 2), "M8[ns]"))})
+    profiles = ambar.open_collection(path)
+    assert "time: shape (*,) in 4, (1, 2) in 1" in profiles.schema.differences
+    with pytest.raises(
+        ValueError, match=r"empty \(time: datetime64\[s\] instead of datetime64\[ns"
+    ):
+        profiles.to_xarray(["empty", "d2", "d3"])
+
+
+def test_a_collection_without_values_to_draw(path: Path) -> None:
+    """Drawing it divided by the number of panels, zero."""
+    pytest.importorskip("matplotlib")
+    profiles = written(path, {"a": {"s": ((), "text")}})
+    with pytest.raises(ValueError, match="expected positions of datasets, or numbers along a dim"):
+        profiles.plot()
+
+
 @pytest.mark.parametrize(
     "values",
     [

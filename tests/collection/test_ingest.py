@@ -338,6 +338,22 @@ def test_a_file_that_is_cut_short_is_corrupt(
         assert (code, str(path) in err, "restore it" in err) == (1, True, True)
 
 
+def test_an_unknown_engine_is_an_invalid_argument(zarrs: Path, tmp_path: Path) -> None:
+    """It was an error of damaged files."""
+    with pytest.raises(ambar.InvalidError, match="invalid engine 'zar'; must be one of .*zarr"):
+        ambar.ingest(zarrs, tmp_path / "x.ambar", engine="zar", **QUICK)
+
+
+def test_ctrl_c_does_not_reach_processes() -> None:
+    """They printed tracebacks while they started."""
+    here = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with Workers(1) as workers:
+        [(_, there)] = workers.map(signal.pthread_sigmask, [(signal.SIG_BLOCK, [])])
+    assert signal.SIGINT in there
+    assert signal.SIGINT not in here
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == here
+
+
 @needs_netcdf4
 @pytest.mark.parametrize(
     "version", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]

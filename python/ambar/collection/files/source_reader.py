@@ -203,12 +203,7 @@ def _opened(path: Path, reading: Reading) -> _Opened:
     import xarray as xr
 
     engine = reading.engine or engine_of(path)
-    if is_empty_file(path):
-        raise _core.CorruptError(EMPTY)
-    if path.is_file():
-        refuse_truncated(path)
-    if engine == "netcdf4":
-        _refuse_cycles(path)
+    _check(path, engine, reading)
     try:
         with ExitStack() as stack:
             source: Any = path
@@ -240,6 +235,23 @@ def _opened(path: Path, reading: Reading) -> _Opened:
         if engine is None and "did not find a match" in str(error):
             raise _core.UnsupportedError(_unknown(path)) from None
         raise
+
+
+def _check(path: Path, engine: str | None, reading: Reading) -> None:
+    """Refuse unknown engines, and files that libraries would read without the right error."""
+    import xarray as xr
+
+    if reading.engine and reading.engine not in (engines := xr.backends.list_engines()):
+        raise _core.InvalidError(
+            f"invalid engine {reading.engine!r}; must be one of {', '.join(engines)}, or install the "
+            "package of that engine"
+        )
+    if is_empty_file(path):
+        raise _core.CorruptError(EMPTY)
+    if path.is_file():
+        refuse_truncated(path)
+    if engine == "netcdf4":
+        _refuse_cycles(path)
 
 
 def _advice(path: Path) -> str:
