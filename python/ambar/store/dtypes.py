@@ -128,6 +128,6 @@ def _strings(values: npt.NDArray[Any]) -> tuple[str, list[bytes]]:
         return "bytes", flat
     found = next(value for value in flat if not isinstance(value, str))
     raise _core.UnsupportedError(
-        "expected an array of objects that are all str, or all bytes, found a "
+        "expected an array of objects that are all str, or all bytes, found an object of "
         f"{type(found).__name__}; convert the values"
     )

@@ -243,8 +243,8 @@ def _check(path: Path, engine: str | None, reading: Reading) -> None:
 
     if reading.engine and reading.engine not in (engines := xr.backends.list_engines()):
         raise _core.InvalidError(
-            f"invalid engine {reading.engine!r}; must be one of {', '.join(engines)}, or install the "
-            "package of that engine"
+            f"invalid engine {reading.engine!r}; must be one of {', '.join(engines)}, or install "
+            "the package of that engine"
         )
     if is_empty_file(path):
         raise _core.CorruptError(EMPTY)
