@@ -252,13 +252,14 @@ def test_dates_at_the_ends_of_slices_are_whole_as_in_pandas(path: Path) -> None:
             expected = up.v.sel(time=slice(first, last)).values
             np.testing.assert_array_equal(got, expected[:: 1 if name == "up" else -1])
     assert profiles.read("v", sel={"time": "2024-01-01"})["v"].tolist() == [0, 0]
-    for ends in (slice("2024", "9999"), slice("1000", None), np.datetime64("9999")):
+    wrong: list[Any] = [slice("2024", "9999"), slice("1000", None), np.datetime64("9999")]
+    for label in wrong:
         with pytest.raises(ValueError, match=r"is out of the range of datetime64\[ns\]"):
-            profiles.read("v", sel={"time": ends})
+            profiles.read("v", sel={"time": label})
 
 
 def test_wrong_types_of_selections(path: Path) -> None:
-    profiles = written(path, {"a": {"u": ("x", [1])}, "b": {"v": ("x", [1])}})
+    profiles = written(path, {name: xr.Dataset({v: ("x", [1])}) for name, v in ("au", "bv")})
     for variables in (3, [3], b"u"):
         for method in (profiles.read, profiles.to_dataframe):
             with pytest.raises(TypeError, match="invalid variables: .*expected a name, or a list"):
@@ -339,7 +340,7 @@ def test_summaries_describe_the_largest_family(path: Path) -> None:
 def test_a_collection_without_values_to_draw(path: Path) -> None:
     """Drawing it divided by the number of panels, zero."""
     pytest.importorskip("matplotlib")
-    profiles = written(path, {"a": {"s": ((), "text")}})
+    profiles = written(path, {"a": xr.Dataset({"s": ((), "text")})})
     with pytest.raises(ValueError, match="expected positions of datasets, or numbers along a dim"):
         profiles.plot()
 

@@ -360,7 +360,7 @@ def test_ctrl_c_does_not_reach_processes() -> None:
 )
 @pytest.mark.parametrize("records", [(), ("record",), ("record", "other")])
 def test_a_classic_file_that_was_cut_short_is_an_error(
-    version: str, records: tuple[str, ...], tmp_path: Path
+    version: Any, records: tuple[str, ...], tmp_path: Path
 ) -> None:
     """After the end of the file libnetcdf reads zeros, without an error."""
     whole = tmp_path / "whole.nc"

@@ -83,8 +83,9 @@ def names_of(what: str, names: object) -> list[str]:
     """Return an argument of one name or of several as a list; raises TypeError for other ones."""
     if isinstance(names, str):
         return [names]
-    found = list(names) if isinstance(names, Iterable) else [names]
-    if not all(isinstance(name, str) for name in found):
+    given: list[object] = list(names) if isinstance(names, Iterable) else [names]
+    found = [name for name in given if isinstance(name, str)]
+    if len(found) < len(given):
         raise TypeError(f"invalid {what}: {names!r:.80}; expected a name, or a list of names")
     return found
 

@@ -189,14 +189,14 @@ def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
     return int(found[0])
 
 
-def _position_after(values: np.ndarray, label: Any) -> np.intp:
+def _position_after(values: np.ndarray, label: Any) -> int:
     """Return the position after the last value up to a label, in sorted values.
 
     As in pandas, a date ends with its last day, hour or other unit: "2024-01" with January.
     """
     if values.dtype.kind == "M" and isinstance(label, str):
-        return np.searchsorted(values, _as(values, np.datetime64(label) + 1))
-    return np.searchsorted(values, _as(values, label), "right")
+        return int(np.searchsorted(values, _as(values, np.datetime64(label) + 1)))
+    return int(np.searchsorted(values, _as(values, label), "right"))
 
 
 def _have_other_years(first: Any, second: Any) -> bool:
