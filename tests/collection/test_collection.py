@@ -258,6 +258,15 @@ def test_dates_at_the_ends_of_slices_are_whole_as_in_pandas(path: Path) -> None:
             profiles.read("v", sel={"time": label})
 
 
+def test_strings_are_no_labels_of_numbers(path: Path) -> None:
+    """Slices of strings compared numbers as text, and selected nothing."""
+    profiles = written(path, {"a": profile(0)})
+    labels: list[Any] = [slice("1", "3"), "1", ["1"], slice(None, "3")]
+    for label in labels:
+        with pytest.raises(ValueError, match="sel=: expected a number as a label, found '"):
+            profiles.read("temperature", sel={"depth": label})
+
+
 def test_wrong_types_of_selections(path: Path) -> None:
     profiles = written(path, {name: xr.Dataset({v: ("x", [1])}) for name, v in ("au", "bv")})
     for variables in (3, [3], b"u"):

@@ -91,6 +91,38 @@ def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
         xr.testing.assert_identical(profiles.load(f"d{number}"), good(number))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"error_bound": "x"}, "invalid error bound: .x.; expected a number"),
+        ({"error_bound": -1}, "invalid error bound"),
+        ({"error_bound": [1]}, "invalid error bound"),
+        ({"error_bound": "1e-3 of range"}, "of 'v', .* depends on the value range of all datasets"),
+        ({"chunks": (0,)}, "encoding of v: invalid chunks: .*expected lengths of at least 1"),
+        ({"chunks": "a"}, "encoding of v: invalid chunks: 'a'"),
+        ({"chunks": 3}, "encoding of v: invalid chunks: 3"),
+        ({"profile": "x"}, "encoding of v: invalid profile 'x'; must be one of 'fast'"),
+        (3, "invalid encoding: expected options by variable, .* found {'v': 3}"),
+    ],
+)
+def test_invalid_encodings_are_refused_before_datasets_are_added(
+    options: Any, message: str, tmp_path: Path
+) -> None:
+    """They were errors of the commit, which discarded all changes."""
+    with pytest.raises(ValueError, match=message):
+        ambar.open_collection(tmp_path / "x.ambar", "w-", encoding={"v": options})
+    with pytest.raises(ValueError, match="invalid encoding: .*, found 3"):
+        ambar.open_collection(tmp_path / "x.ambar", "w-", encoding=3)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_name_of_a_ragged_dimension(tmp_path: Path) -> None:
+    """A string was a list of its characters."""
+    made = ambar.open_collection(tmp_path / "x.ambar", "w-", ragged="obs")
+    assert made.settings["ragged"] == ["obs"]
+    made.close()
+
+
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:
     profiles = ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False)
     with pytest.raises(ValueError, match="a dataset's name"):

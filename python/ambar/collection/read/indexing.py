@@ -208,8 +208,11 @@ def _have_other_years(first: Any, second: Any) -> bool:
 def _as(values: np.ndarray, label: Any) -> Any:
     """Return a label as a value of the coordinate; strings become times.
 
-    Raises ValueError for a date that the coordinate's type cannot represent.
+    Raises ValueError for a date that the coordinate's type cannot represent, and for a string if
+    the coordinate has numbers.
     """
+    if values.dtype.kind in "biufc" and isinstance(label, (str, bytes)):
+        raise _core.InvalidError(f"sel=: expected a number as a label, found {label!r}")
     if values.dtype.kind not in "mM":
         return label
     if isinstance(label, str) and values.dtype.kind == "M":
