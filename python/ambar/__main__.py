@@ -15,6 +15,14 @@ def main() -> None:
     if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        _run()
+    except KeyboardInterrupt:  # before the commands handle it: the imports take half a second
+        sys.stderr.write("interrupted\n")
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
+    try:
         from ambar.cli import main as run
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
@@ -22,9 +30,6 @@ def main() -> None:
             raise
         sys.stderr.write(f"error: the command line needs {missing}: pip install 'ambar[cli]'\n")
         sys.exit(_REFUSED)
-    except KeyboardInterrupt:  # the imports take half a second
-        sys.stderr.write("interrupted\n")
-        sys.exit(_INTERRUPTED)
     run()
 
 

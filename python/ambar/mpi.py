@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, check_mode
+from ambar._util.arguments import WriteMode, check_mode, lengths_of
 from ambar._util.commit_context import CommitContext
 from ambar.parallel.collectives import Ranks, check_launched, mpi
 from ambar.store.dtypes import as_unmasked_array, describe, to_core
@@ -101,8 +101,15 @@ class MpiWriter(CommitContext):
             If a block is not inside the array, or ranks give different shapes.
         """
         with self._ranks.together():
-            pairs = [(list(start), list(count)) for start, count in own]
-            part = _core.Blocks.encode(list(shape), pairs)
+            whole = list(lengths_of("blocks", "shape", shape))
+            pairs = [
+                (
+                    list(lengths_of("blocks", "start", start)),
+                    list(lengths_of("blocks", "shape", of)),
+                )
+                for start, of in own
+            ]
+            part = _core.Blocks.encode(whole, pairs)
         parts = self._ranks.comm.allgather(part)
         return _core.Blocks.gather(parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -161,6 +162,20 @@ def test_ctrl_c_of_any_command_is_reported(
     assert run(capsys, "verify", store)[::2] == (130, "interrupted\n")
 
 
+def test_ctrl_c_before_the_command_begins(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Importing the libraries of the command line takes a while; it ended with a traceback."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ambar.cli.main", interrupted)
+    with pytest.raises(SystemExit, match="130"):
+        runpy.run_module("ambar", run_name="__main__")
+    assert capsys.readouterr().err == "interrupted\n"
+
+
 def test_a_picture_for_a_full_disk_is_named(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +203,7 @@ def test_convert_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert (code, "exclude each other" in err) == (2, True)
     code, out, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target, "--resume")
     assert code == 0
-    assert "2 outputs already there" in out
+    assert "2 already there" in out
     code, out, _ = run(capsys, "info", target)
     assert code == 0
     assert "output_00002" in out

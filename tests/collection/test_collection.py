@@ -233,6 +233,63 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
         several.to_xarray("wind.count > 9")
 
 
+def test_dates_at_the_ends_of_slices_are_whole_as_in_pandas(path: Path) -> None:
+    """A date at the end of a slice was its beginning, so that its other hours were missing."""
+    hours = np.datetime64("2024-01-01", "ns") + np.arange(40) * np.timedelta64(5, "h")
+    up = xr.Dataset({"v": ("time", np.arange(40))}, {"time": hours})
+    profiles = written(path, {"up": up, "down": up.isel(time=slice(None, None, -1))})
+    for first, last in [
+        ("2024-01-02", "2024-01-03"),
+        (None, "2024-01-02"),
+        ("2024-01-02", None),
+        ("2024-01", "2024-01"),
+        ("2024-01-02T05", "2024-01-02T11"),
+        ("2024-01-02T01:00:00", "2024-01-02T01:00:00"),
+        (np.datetime64("2024-01-02T01"), np.datetime64("2024-01-03")),
+    ]:
+        for name, ends in (("up", slice(first, last)), ("down", slice(last, first))):
+            got = profiles.read("v", [name], sel={"time": ends})["v"][0]
+            expected = up.v.sel(time=slice(first, last)).values
+            np.testing.assert_array_equal(got, expected[:: 1 if name == "up" else -1])
+    assert profiles.read("v", sel={"time": "2024-01-01"})["v"].tolist() == [0, 0]
+    wrong: list[Any] = [slice("2024", "9999"), slice("1000", None), np.datetime64("9999")]
+    for label in wrong:
+        with pytest.raises(ValueError, match=r"is out of the range of datetime64\[ns\]"):
+            profiles.read("v", sel={"time": label})
+
+
+def test_strings_are_no_labels_of_numbers(path: Path) -> None:
+    """Slices of strings compared numbers as text, and selected nothing."""
+    profiles = written(path, {"a": profile(0)})
+    labels: list[Any] = [slice("1", "3"), "1", ["1"], slice(None, "3")]
+    for label in labels:
+        with pytest.raises(ValueError, match="sel=: expected a number as a label, found '"):
+            profiles.read("temperature", sel={"depth": label})
+
+
+def test_wrong_types_of_selections(path: Path) -> None:
+    profiles = written(path, {name: xr.Dataset({v: ("x", [1])}) for name, v in ("au", "bv")})
+    for variables in (3, [3], b"u"):
+        for method in (profiles.read, profiles.to_dataframe):
+            with pytest.raises(TypeError, match="invalid variables: .*expected a name, or a list"):
+                method(variables)  # type: ignore[arg-type]
+    for datasets in (3, 1.5, object(), {3: 4.0}.values(), [[0]]):
+        with pytest.raises(ValueError, match="datasets: expected names, positions, a slice"):
+            profiles.read("u", datasets)
+    assert profiles.read("v", iter(["b"])).names == ["b"]
+    expected = "expected selected datasets with the variable 'v', found none"
+    with pytest.raises(KeyError, match=expected):
+        profiles.read("v", ["a"])
+
+
+def test_an_attribute_may_be_named_dataset(path: Path) -> None:
+    """Its values were in the column of the names of the datasets."""
+    profiles = written(path, {"a": xr.Dataset({"u": ("x", [1])}, attrs={"dataset": "ERA5"})})
+    assert profiles.read("u", 'dataset == "ERA5"').names == ["a"]
+    table = profiles.attrs_table().to_pandas()
+    assert table.to_dict("list") == {"dataset": ["a"], "attrs.dataset": ["ERA5"]}
+
+
 def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
     datasets = {f"d{n}": profile(n, depth=12 if n % 3 else 7) for n in range(9)}
     profiles = written(path, datasets)
@@ -265,6 +322,36 @@ def test_variables_that_some_lack(path: Path) -> None:
     with pytest.raises(ambar.NotFoundError, match="no variable 'salt'; "):
         profiles.schema["salt"]
     assert profiles.read("flag", "salinity.max > 0").names == ["d1", "d3", "d5"]
+
+
+def test_summaries_describe_the_largest_family(path: Path) -> None:
+    """The unit was that of the last family, beside the type of the first one."""
+    numbers = ("time", np.arange(3.0), {"units": "days since 2000-01-01", "calendar": "360_day"})
+    with ambar.open_collection(path, "w-", ragged=["time"], fsync=False) as profiles:
+        profiles.add("empty", {"time": ("time", np.zeros(0, "M8[s]"))})
+        for length in (2, 3):
+            profiles.add(f"d{length}", {"time": ("time", np.zeros(length, "M8[ns]"))})
+        profiles.add("model", {"time": numbers})
+    profiles = ambar.open_collection(path)
+    assert profiles.schema.summary("time") == ("(time: *)", "datetime64[ns]")
+    assert "datetime64[ns]  " in repr(profiles)
+    assert "days since" not in repr(profiles)
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        profiles.add("plane", {"time": (("y", "x"), np.zeros((1, 2), "M8[ns]"))})
+    profiles = ambar.open_collection(path)
+    assert "time: shape (*,) in 4, (1, 2) in 1" in profiles.schema.differences
+    with pytest.raises(
+        ValueError, match=r"empty \(time: datetime64\[s\] instead of datetime64\[ns"
+    ):
+        profiles.to_xarray(["empty", "d2", "d3"])
+
+
+def test_a_collection_without_values_to_draw(path: Path) -> None:
+    """Drawing it divided by the number of panels, zero."""
+    pytest.importorskip("matplotlib")
+    profiles = written(path, {"a": xr.Dataset({"s": ((), "text")})})
+    with pytest.raises(ValueError, match="expected positions of datasets, or numbers along a dim"):
+        profiles.plot()
 
 
 @pytest.mark.parametrize(
@@ -475,7 +562,7 @@ def test_tables_of_datasets_that_differ(path: Path) -> None:
         profiles.add("grid", {"u": (("x", "y"), np.arange(4.0).reshape(2, 2)), "t": ("z", [1.0])})
         profiles.add("scalars", {"lat": ((), 2.5)})
         profiles.add("nothing", {})
-        profiles.add("named", {"dataset": ("x", [1.0])})
+        profiles.add("long", {name: (name, np.zeros(2**21, "i1")) for name in "abc"})
     profiles = ambar.open_collection(path)
     frame = profiles.to_dataframe(datasets=["grid", "scalars", "nothing"])
     assert frame.dataset.tolist() == ["grid"] * 4 + ["scalars", "nothing"]
@@ -495,8 +582,8 @@ def test_tables_of_datasets_that_differ(path: Path) -> None:
         assert (nothing.columns.tolist(), len(nothing)) == (["dataset", "lat"], 0)
     nothing = profiles.to_dataframe(["lat", "u"], [])
     assert (nothing.columns.tolist(), len(nothing)) == ([*columns, "lat"], 0)
-    with pytest.raises(ValueError, match=r"dataset 'named': .*choose some with variables"):
-        profiles.to_dataframe(datasets=["named"])
+    with pytest.raises(ValueError, match=r"dataset 'long': .*choose some with variables"):
+        profiles.to_dataframe(datasets=["long"])
     with pytest.raises(KeyError, match="no variable 'w'"):
         profiles.to_dataframe(variables=["w"])
 

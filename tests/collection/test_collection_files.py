@@ -255,6 +255,19 @@ def test_an_export_of_which_every_dataset_fails_raises(tmp_path: Path) -> None:
 
 
 @needs_netcdf4
+def test_strings_that_netcdf_would_cut_are_not_exported(tmp_path: Path) -> None:
+    """NetCDF cuts strings at NUL characters, without an error."""
+    with ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False) as made:
+        made.add("plain", {"v": np.array(["a", "b"], object)})
+        made.add("odd", {"v": np.array(["a\0b", "c"], object)})
+    done = ambar.export(tmp_path / "x.ambar", tmp_path / "out", processes=1)
+    assert done.exported == ["plain"]
+    assert "v: expected strings without NUL characters" in done.failed["odd"]
+    ambar.export(tmp_path / "x.ambar", tmp_path / "zarr", format="zarr", processes=1)
+    assert xr.open_zarr(tmp_path / "zarr" / "odd.zarr").v.values.tolist() == ["a\0b", "c"]
+
+
+@needs_netcdf4
 def test_an_export_to_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error was of permission, and a retry failed because of the empty target."""
     with ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False) as made:

@@ -12,6 +12,10 @@ import xarray as xr
 import ambar
 from ambar.collection.write.family_writer import FamilyWriter
 
+has_longdouble = pytest.mark.skipif(
+    np.dtype("longdouble").itemsize == 8, reason="NumPy's longdouble is float64 here"
+)
+
 
 def good(number: int) -> xr.Dataset:
     return xr.Dataset({"v": ("x", np.arange(4.0) + number)}, attrs={"number": number})
@@ -34,6 +38,7 @@ def _surrogate() -> np.ndarray:
     [
         ({"attributes": [1]}, "'attributes' is not a valid name of a variable"),
         ({"statistics": [1]}, "'statistics' is not a valid name of a variable"),
+        ({"dataset": [1]}, "'dataset' is not a valid name of a variable"),
         ({"a/b": [1]}, "'a/b' is not a valid name of a variable"),
         ({"..": [1]}, "'..' is not a valid name of a variable"),
         ({"v": np.array(["a", 1.5], object)}, "v has objects of float, str"),
@@ -45,6 +50,17 @@ def _surrogate() -> np.ndarray:
         ({"v": ("x", [1], {"ambar": 1})}, "v: attribute 'ambar': the name \"ambar\" is reserved"),
         ({"v": ("x", [1], {1: "a", "1": "b"})}, "v: attribute '1': another attribute is named"),
         ({"v": np.zeros(2, [("a", "i4")])}, "v has dtype"),
+        pytest.param({"v": np.zeros(2, "longdouble")}, "v has dtype .*float", marks=has_longdouble),
+        pytest.param(
+            {"v": np.zeros(2, "clongdouble")}, "v has dtype complex", marks=has_longdouble
+        ),
+        ({"v": xr.DataArray([1], dims="x")}, "v: expected an array, found an object of DataArray"),
+        ({"v": xr.Variable("x", [1])}, "v: expected an array, found an object of Variable"),
+        (
+            xr.DataArray([1], dims="x"),
+            "expected an xarray.Dataset, .* found an object of DataArray",
+        ),
+        (1, "expected an xarray.Dataset, or a mapping .*, found an object of int"),
         ({"v": np.ma.masked_array([1, 2], [False, True])}, "v: expected values without a mask"),
         (
             {"v": ("x", np.ma.masked_array([1.0, 2.0], [False, True]))},
@@ -73,6 +89,38 @@ def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
     assert profiles.names == ["d0", "d1"]
     for number in range(2):
         xr.testing.assert_identical(profiles.load(f"d{number}"), good(number))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"error_bound": "x"}, "invalid error bound: .x.; expected a number"),
+        ({"error_bound": -1}, "invalid error bound"),
+        ({"error_bound": [1]}, "invalid error bound"),
+        ({"error_bound": "1e-3 of range"}, "of 'v', .* depends on the value range of all datasets"),
+        ({"chunks": (0,)}, "encoding of v: invalid chunks: .*expected lengths of at least 1"),
+        ({"chunks": "a"}, "encoding of v: invalid chunks: 'a'"),
+        ({"chunks": 3}, "encoding of v: invalid chunks: 3"),
+        ({"profile": "x"}, "encoding of v: invalid profile 'x'; must be one of 'fast'"),
+        (3, "invalid encoding: expected options by variable, .* found {'v': 3}"),
+    ],
+)
+def test_invalid_encodings_are_refused_before_datasets_are_added(
+    options: Any, message: str, tmp_path: Path
+) -> None:
+    """They were errors of the commit, which discarded all changes."""
+    with pytest.raises(ValueError, match=message):
+        ambar.open_collection(tmp_path / "x.ambar", "w-", encoding={"v": options})
+    with pytest.raises(ValueError, match="invalid encoding: .*, found 3"):
+        ambar.open_collection(tmp_path / "x.ambar", "w-", encoding=3)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_name_of_a_ragged_dimension(tmp_path: Path) -> None:
+    """A string was a list of its characters."""
+    made = ambar.open_collection(tmp_path / "x.ambar", "w-", ragged="obs")
+    assert made.settings["ragged"] == ["obs"]
+    made.close()
 
 
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:

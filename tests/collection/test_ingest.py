@@ -101,6 +101,24 @@ def test_packed_values_and_calendars(tmp_path: Path) -> None:
     )
 
 
+@needs_netcdf4
+@pytest.mark.parametrize("unit", ["days", "months"])
+def test_times_of_other_calendars_are_the_numbers_of_the_file(unit: str, tmp_path: Path) -> None:
+    """Dates of cftime have microseconds, and cannot be encoded as months."""
+    numbers = np.array([0.1, 1 / 3, 1e5 / 7, 2e5 / 3]) if unit == "days" else np.arange(4)
+    attrs = {"units": f"{unit} since 1850-01-01", "calendar": "360_day", "bounds": "bounds"}
+    times = xr.Variable("time", numbers, attrs)
+    bounds = xr.Variable(("time", "side"), np.stack([times.values] * 2, 1))
+    unchanged = xr.Dataset({"bounds": bounds}, {"time": times})
+    encoding: dict[str, Any] = {"time": {"_FillValue": None}, "bounds": {"_FillValue": None}}
+    unchanged.to_netcdf(tmp_path / "model.nc", engine="netcdf4", encoding=encoding)
+    ambar.ingest(tmp_path / "model.nc", tmp_path / "x.ambar", **QUICK)
+    found = ambar.open_collection(tmp_path / "x.ambar").load("model")
+    xr.testing.assert_identical(found, unchanged)
+    assert found.time.dtype == times.dtype
+    xr.testing.assert_identical(xr.decode_cf(found), xr.load_dataset(tmp_path / "model.nc"))
+
+
 @pytest.mark.processes
 @needs_netcdf4
 def test_broken_files_are_told_and_the_rest_is_kept(
@@ -318,6 +336,47 @@ def test_a_file_that_is_cut_short_is_corrupt(
     for command in (("convert", path, target), ("info", path)):
         code, _, err = run(capsys, *command)
         assert (code, str(path) in err, "restore it" in err) == (1, True, True)
+
+
+def test_an_unknown_engine_is_an_invalid_argument(zarrs: Path, tmp_path: Path) -> None:
+    """It was an error of damaged files."""
+    with pytest.raises(ambar.InvalidError, match="invalid engine 'zar'; must be one of .*zarr"):
+        ambar.ingest(zarrs, tmp_path / "x.ambar", engine="zar", **QUICK)
+
+
+def test_ctrl_c_does_not_reach_processes() -> None:
+    """They printed tracebacks while they started."""
+    here = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with Workers(1) as workers:
+        [(_, there)] = workers.map(signal.pthread_sigmask, [(signal.SIG_BLOCK, [])])
+    assert signal.SIGINT in there
+    assert signal.SIGINT not in here
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == here
+
+
+@needs_netcdf4
+@pytest.mark.parametrize(
+    "version", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]
+)
+@pytest.mark.parametrize("records", [(), ("record",), ("record", "other")])
+def test_a_classic_file_that_was_cut_short_is_an_error(
+    version: Any, records: tuple[str, ...], tmp_path: Path
+) -> None:
+    """After the end of the file libnetcdf reads zeros, without an error."""
+    whole = tmp_path / "whole.nc"
+    dataset = xr.Dataset({"fixed": ("x", np.arange(50.0))}, attrs={"title": "five!"})
+    for name in records:
+        dataset[name] = ("time", "y"), np.ones((7, 3), "i2")
+    dataset.to_netcdf(
+        whole, format=version, engine="netcdf4", unlimited_dims=["time"] * any(records)
+    )
+    content = whole.read_bytes()
+    ambar.ingest(whole, tmp_path / "x.ambar", **QUICK)
+    same(ambar.open_collection(tmp_path / "x.ambar")["whole"], whole)
+    for length in (len(content) - 4, len(content) // 2, 40):
+        whole.write_bytes(content[:length])
+        with pytest.raises(ambar.CorruptError, match="whole.nc: the file has .* it was cut short"):
+            ambar.ingest(whole, tmp_path / "cut.ambar", **QUICK)
 
 
 @needs_netcdf4

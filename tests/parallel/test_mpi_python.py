@@ -99,6 +99,10 @@ def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
     ]
     assert list(tmp_path.glob("*y.ambar*")) == []
 
+    done = python_run(mpi, 1, tmp_path, PROGRAM, "negative", path, "counter")
+    expected = "rank 0: InvalidError: blocks: invalid start: (-1, 0, 0); expected a sequence of"
+    assert done.stdout.startswith(expected)
+
     path = tmp_path / "x.ambar"
     done = python_run(mpi, 3, tmp_path, PROGRAM, "write", path, "counter")
     assert (

@@ -164,6 +164,10 @@ def test_folders(capsys: pytest.CaptureFixture[str]) -> None:
         ambar.open("nothing")
     code, _, err = run(capsys, "ls", "output_00002")
     assert (code, "found a RAMSES output; convert it first" in err) == (2, True)
+    Path("old.zarr").mkdir()
+    Path("old.zarr/.zgroup").write_text('{"zarr_format": 2}', encoding="utf-8")
+    with pytest.raises(ValueError, match="found a Zarr store of version 2; convert it first"):
+        ambar.open("old.zarr")
 
 
 @pytest.mark.parametrize("content", [9, 5000, b"nothing of the kind"])

@@ -350,7 +350,7 @@ def test_an_unfinished_output_is_converted_once_it_is_complete(
     done = ambar.convert(gravity_run, target, mode="a", on_error="skip")
     assert (done.skipped, done.failed) == (["output_00002", "output_00003"], {})
     assert (list(done.left_out), done.source_bytes) == (["output_00004"], 0)
-    assert "nothing new, the store has" in str(done)
+    assert "nothing new, 2 already there, the store has" in str(done)
     for file in aside.iterdir():
         shutil.move(file, newest / file.name)
     done = ambar.convert(gravity_run, target, mode="a")

@@ -246,6 +246,17 @@ def test_times_that_the_stored_units_cannot_hold_are_refused(path: Path) -> None
     xr.testing.assert_identical(reopened(path).load(), dataset)
 
 
+def test_longer_strings_need_an_array_of_objects(path: Path) -> None:
+    """The advice was to convert them, which would cut them."""
+    first, later = (xr.Dataset({"s": ("t", np.array([text]))}) for text in ("a", "longer"))
+    first.ambar.write(path)
+    with pytest.raises(ValueError, match=r"has <U1, the dataset has <U6; create .*astype\(object"):
+        later.ambar.write(path, append_dim="t")
+    first.astype(object).ambar.write(path, mode="w")
+    later.ambar.write(path, append_dim="t")
+    assert xr.open_dataset(path, engine="ambar").s.values.tolist() == ["a", "longer"]
+
+
 def test_appended_datasets_have_all_variables(path: Path) -> None:
     dataset = xr.Dataset({name: ("t", np.arange(4.0)) for name in ("a", "b")})
     dataset.ambar.write(path)

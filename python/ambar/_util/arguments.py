@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Literal, SupportsFloat, TypeVar, cast, get_args
 
@@ -77,6 +77,17 @@ def _explained(function: Callable[..., Any], hints: Mapping[str, str]) -> Callab
         return function(*args, **given)
 
     return checked
+
+
+def names_of(what: str, names: object) -> list[str]:
+    """Return an argument of one name or of several as a list; raises TypeError for other ones."""
+    if isinstance(names, str):
+        return [names]
+    given: list[object] = list(names) if isinstance(names, Iterable) else [names]
+    found = [name for name in given if isinstance(name, str)]
+    if len(found) < len(given):
+        raise TypeError(f"invalid {what}: {names!r:.80}; expected a name, or a list of names")
+    return found
 
 
 def check_number(what: str, value: object) -> None:

@@ -64,7 +64,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     ------
     ValueError
         If it is a file of HDF5, NetCDF or VTK, a folder with such files, a plotfile or a file of
-        one, or a RAMSES output.
+        one, a RAMSES output, or a Zarr store of version 2.
     KeyError
         If it is any other folder.
     """
@@ -103,9 +103,12 @@ def _refuse_folder(folder: Path) -> None:
             f"{folder}: expected a store of ambar, found a folder with {known[0]}{more}; convert "
             f"the files first: ambar convert {shlex.quote(str(source))} out.ambar"
         )
-    is_ramses = any(re.fullmatch(r"info_\d{5}\.txt", name) for name in names)
-    if is_ramses or _core.is_plotfile(str(folder)):
-        kind = "a RAMSES output" if is_ramses else "a plotfile of AMReX"
+    recognized = {
+        "a RAMSES output": any(re.fullmatch(r"info_\d{5}\.txt", name) for name in names),
+        "a plotfile of AMReX": _core.is_plotfile(str(folder)),
+        "a Zarr store of version 2": bool(found & {".zgroup", ".zarray"}),
+    }
+    if kind := next((kind for kind, is_kind in recognized.items() if is_kind), None):
         raise _core.InvalidError(
             f"{folder}: expected a store of ambar, found {kind}; convert it first: "
             f"ambar convert {shlex.quote(str(folder))} out.ambar"

@@ -77,7 +77,7 @@ _ARGUMENTS = {
     'mode="w"': "--overwrite",
     'mode="a"': "--resume",
     "on_error='skip'": "--on-error skip",
-    'on_conflict="skip"': "--on-conflict skip",
+    'on_conflict="skip" or "replace"': "--on-conflict skip or --on-conflict replace",
     "error bounds by variable, such as {'temperature': 0.01}": "VARIABLE=BOUND, such as "
     "temperature=0.01",
     "leave encoding (error_bound) out": "leave --error-bound out",

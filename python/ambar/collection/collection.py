@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import names_of
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar._util.optional import require
@@ -32,6 +33,7 @@ from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.family import Families, Family, load
 from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.records import (
+    ROW,
     Input,
     Record,
     as_record,
@@ -508,7 +510,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         """Return the names and attributes of the datasets as a table, for Arrow, pandas and polars.
 
         Attributes of several types, and attributes that some datasets lack, become strings: JSON,
-        or an empty string.
+        or an empty string. An attribute ``dataset`` is the column ``attrs.dataset``.
 
         Returns
         -------
@@ -524,8 +526,11 @@ class Collection(CommitContext, Refreshable, Viewable):
         2  station_0042   glider
         3  station_0043     argo
         """
-        columns = {key: arrow_column(values) for key, values in self.attrs.items()}
-        return Table({"dataset": np.array(self.names, dtype=str), **columns}, dim="dataset")
+        columns = {
+            f"attrs.{key}" if key == ROW else key: arrow_column(values)
+            for key, values in self.attrs.items()
+        }
+        return Table({ROW: np.array(self.names, dtype=str), **columns}, dim=ROW)
 
     def verify(
         self,
@@ -660,8 +665,9 @@ class Collection(CommitContext, Refreshable, Viewable):
             Parts of dimensions by index: integers, slices, lists or masks.
         sel : mapping, optional
             Parts of dimensions by the labels of their coordinates: labels, lists of labels, or
-            slices that include both ends. Ragged dimensions are selected by `isel` alone. It does
-            not apply to datasets without the variables.
+            slices that include both ends. A date is its beginning, and at the end of a slice its
+            end: ``slice("2024-01-01", "2024-01-02")`` is two days. Ragged dimensions are selected
+            by `isel` alone. It does not apply to datasets without the variables.
         out : ndarray or mapping of str to ndarray, optional
             Arrays to read into, of the shape and dtype of the result: one array, or an array for
             each variable.
@@ -679,7 +685,9 @@ class Collection(CommitContext, Refreshable, Viewable):
         Raises
         ------
         KeyError
-            If no dataset has a variable, or a dataset or a label does not exist.
+            If no selected dataset has a variable, or a dataset or a label does not exist.
+        TypeError
+            If `variables` are not names.
         ValueError
             If a dimension does not exist, or `out` has another shape or dtype.
         IndexError
@@ -696,8 +704,8 @@ class Collection(CommitContext, Refreshable, Viewable):
         ['station_0043']
         """
         at = self._metadata.positions(datasets)
-        wanted = [variables] if isinstance(variables, str) else variables
-        wanted = self.variables if wanted is None else list(wanted)
+        wanted = self._wanted(variables)
+        wanted = self.variables if wanted is None else wanted
         isel = dict(isel or {})
         places = self._catalogue.places_at(at)
         pieces = by_family(self._families, places, isel)
@@ -716,11 +724,25 @@ class Collection(CommitContext, Refreshable, Viewable):
         missing = {}
         for name in wanted:
             if not any(name in piece.family.columns for piece in pieces):
-                raise self._families.unknown(name)
+                raise _core.NotFoundError(
+                    f"{self.location}: expected selected datasets with the variable {name!r}, "
+                    "found none; select other datasets"
+                )
             check_numbers_of_dims(name, pieces, lambda: self._catalogue.names_at(at))
             into = out.get(name) if isinstance(out, Mapping) else out
             arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
         return CollectionData(self._catalogue.names_at(at), missing, arrays)
+
+    def _wanted(self, variables: str | Sequence[str] | None) -> list[str] | None:
+        """Return names of variables as a list; raises KeyError if no dataset has one of them."""
+        if variables is None:
+            return None
+        wanted = names_of("variables", variables)
+        known = set(self.variables)
+        for name in wanted:
+            if name not in known:
+                raise self._families.unknown(name)
+        return wanted
 
     @locked
     def __getitem__(self, name: str) -> xr.Dataset:
@@ -846,10 +868,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         require("xarray", purpose="to_dataframe", install="ambar[xarray]")
         from ambar.collection.views import empty_dataset, frame_of
 
-        wanted = [variables] if isinstance(variables, str) else variables
-        for variable in wanted or ():
-            if variable not in self.variables:
-                raise self._families.unknown(variable)
+        wanted = self._wanted(variables)
         names = self.choose(datasets)
         frames = [frame_of(name, self.load(name), wanted) for name in names]
         if not names:  # no rows, with the columns of the families that have a variable

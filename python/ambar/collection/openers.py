@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from ambar import _core
-from ambar._util.arguments import OpenMode, check_mode
+from ambar._util.arguments import OpenMode, check_mode, names_of
 from ambar.collection.collection import Collection
 from ambar.collection.write.pending_changes import checked_settings, settings_of
 from ambar.store.cache import StoreKey, open_last, place_of
@@ -108,7 +108,7 @@ def open_collection(
     check_mode(mode, OpenMode)
     _core.check_threads(threads)
     given: dict[str, Any] = {
-        "ragged": None if ragged is None else list(ragged),
+        "ragged": None if ragged is None else names_of("ragged", ragged),
         "encoding": encoding,
         "on_mismatch": on_mismatch,
     }

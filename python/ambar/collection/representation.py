@@ -77,12 +77,12 @@ def _properties(collection: Collection) -> dict[str, object]:
 
 def _variables(collection: Collection) -> list[tuple[object, ...]]:
     """Return name, dimensions, dtype and unit, datasets, size and codecs of each variable."""
-    families = collection._families
+    families, counts = collection._families, collection._counts()
+    # Those of the largest family that has the variable, as its dtype: it is the last one.
     units = {
-        name: f" [{column.attributes['units']}]"
-        for family in families
+        name: f" [{column.attributes['units']}]" if "units" in column.attributes else ""
+        for family in sorted(families, key=lambda one: (counts.get(one.number, 0), -one.number))
         for name, column in family.columns.items()
-        if "units" in column.attributes
     }
     sizes: dict[str, tuple[str, str]] = {}
     arrays = sum(len(family.columns) for family in families)

@@ -114,7 +114,7 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
             for what in ("dtype", "dims", "shape"):
                 found: dict[str, int] = {}
                 for layout in layouts:
-                    text = str(getattr(layout, what))
+                    text = str(getattr(layout, what)).replace("None", "*")
                     found[text] = found.get(text, 0) + layout.datasets
                 if len(found) > 1:
                     parts = ", ".join(f"{text} in {count:,}" for text, count in found.items())
@@ -122,7 +122,7 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
         return lines
 
     def summary(self, variable: str) -> tuple[str, str]:
-        """Return the dimensions and the dtype of a variable in the first datasets, as text.
+        """Return the dimensions and the dtype of a variable in most datasets, as text.
 
         Parameters
         ----------
@@ -132,7 +132,8 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
         Returns
         -------
         tuple of str
-            The dimensions with their lengths, and the dtype.
+            The dimensions with their lengths, "*" if they differ between datasets of one family,
+            and the dtype.
 
         Raises
         ------
@@ -144,12 +145,12 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
         >>> ambar.open_collection("profiles.ambar").schema.summary("temperature")
         ('(depth: 30)', 'float32')
         """
-        first = self[variable][0]
+        usual = max(self[variable], key=lambda layout: layout.datasets)
         sizes = ", ".join(
             f"{dim}: {'*' if size is None else size}"
-            for dim, size in zip(first.dims, first.shape, strict=True)
+            for dim, size in zip(usual.dims, usual.shape, strict=True)
         )
-        return f"({sizes})", first.dtype
+        return f"({sizes})", usual.dtype
 
     def __repr__(self) -> str:
         return text.representation(

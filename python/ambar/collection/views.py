@@ -270,14 +270,20 @@ def _difference(family: Family, reference: Family) -> str:
     parts = []
     for key, column in family.columns.items():
         other = reference.columns[key]
-        if column.type_name != other.type_name:
+        if (column.type_name, column.times) != (other.type_name, other.times):
             parts.append(f"{key}: {_type_of(column)} instead of {_type_of(other)}")
         elif column.dims != other.dims:
             parts.append(f"{key}: {dims_text(column.dims)} instead of {dims_text(other.dims)}")
-    for dim, size in family.sizes.items():
-        if reference.sizes.get(dim, size) != size:
-            parts.append(f"{dim}: length {size} instead of {reference.sizes[dim]}")
+    lengths, others = _lengths(family), _lengths(reference)
+    for dim, length in lengths.items():
+        if others.get(dim, length) != length:
+            parts.append(f"{dim}: {length} instead of {others[dim]}")
     return ", ".join(parts)
+
+
+def _lengths(family: Family) -> dict[str, str]:
+    ragged = dict.fromkeys(family.ragged, "ragged")
+    return {dim: f"length {size}" for dim, size in family.sizes.items()} | ragged
 
 
 def _type_of(column: Column) -> str:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_unicode
 from ambar._util.progress import Progress
-from ambar._util.text import change, plural, size
+from ambar._util.text import change, size
 from ambar.store.copies.merging import OnConflict
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import store_at
@@ -93,10 +93,10 @@ class Conversion:
         """Return the sizes, the time, and what differs from a plain conversion, a line each."""
         sizes = self._sizes
         if self.skipped:  # the store has more than what was converted
-            is_new = self.converted or self.replaced
-            added = f"{size(self.source_bytes)} added" if is_new else "nothing new"
-            there = f"{plural(len(self.skipped), 'output')} already there"
-            sizes = f"{added}, the store has {size(self.stored_bytes)}, {there}"
+            new = len(self.converted) + len(self.replaced)
+            added = f"{new:,} added" if new else "nothing new"
+            there = f"{len(self.skipped):,} already there"
+            sizes = f"{added}, {there}, the store has {size(self.stored_bytes)},"
         lines = [
             f"{self.target}: {sizes} in {self.seconds:.2f} s",
             *(f"converted again: {name}, its files have changed" for name in self.replaced),

@@ -152,9 +152,17 @@ class _Worker:
                 f"import sys; sys.path[:] = {sys.path!r}; "
                 f"from ambar.parallel.workers import _serve; _serve({theirs.fileno()})"
             )
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own code
-                [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
-            )
+            # Ctrl-C reaches all processes of a terminal; the first one ends the others. The process
+            # inherits the mask, as it would print a traceback while it starts.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own code
+                    [sys.executable, "-c", code],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         try:
             self._pipe.recv()
         except (EOFError, ConnectionError):
@@ -185,8 +193,6 @@ class _Worker:
 
 def _serve(descriptor: int) -> None:
     """Run the tasks from the pipe until its other end is closed."""
-    # Ctrl-C reaches all processes of a terminal; the first one ends the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
     # Output of libraries must not mix with the results of the program on stdout.
     os.dup2(2, 1)

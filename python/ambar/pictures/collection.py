@@ -73,6 +73,11 @@ def draw(
         panels += found[:_MAX_GROUPS]
         if len(found) > _MAX_GROUPS:
             title += f", {name} along {_MAX_GROUPS} of {len(found)} different axes"
+    if not panels:
+        raise _core.InvalidError(
+            f"{collection.location}: expected positions of datasets, or numbers along a dimension "
+            "to draw, found none; choose a variable"
+        )
     if not request.title:
         panels = [replace(panel, title="") for panel in panels]
     return draw_grid([panels], title if request.title else "", on)

@@ -66,8 +66,7 @@ def to_core(values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[byte
     if dtype.kind in "US" and dtype.itemsize == 0:
         values = values.astype(f"{dtype.kind}1")
     data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")).reshape(-1)
-    is_number = dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
-    if is_number or dtype.kind in "US":
+    if is_number(dtype) or dtype.kind in "US":
         return str(data.dtype), data
     if dtype.kind in "mM":
         return str(data.dtype), data.view("i8")
@@ -75,6 +74,11 @@ def to_core(values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[byte
         f"values of dtype {dtype} cannot be stored; numbers up to 64 bits (complex: 128), bools, "
         "datetimes, strings and bytes can"
     )
+
+
+def is_number(dtype: np.dtype[Any]) -> bool:
+    """Return whether values are bools, or numbers of at most 64 bits (complex: 128)."""
+    return dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
 
 
 def describe(dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
@@ -124,6 +128,6 @@ def _strings(values: npt.NDArray[Any]) -> tuple[str, list[bytes]]:
         return "bytes", flat
     found = next(value for value in flat if not isinstance(value, str))
     raise _core.UnsupportedError(
-        "expected an array of objects that are all str, or all bytes, found a "
+        "expected an array of objects that are all str, or all bytes, found an object of "
         f"{type(found).__name__}; convert the values"
     )

@@ -214,7 +214,18 @@ def _storable(dataset: xr.Dataset, format: Format) -> xr.Dataset:  # noqa: A002
             changed[key] = variable.astype("U1")
         elif variable.dtype == "f2" and format == "netcdf":
             changed[key] = variable.astype("f4")
+        elif variable.dtype.kind == "O" and format == "netcdf":
+            _refuse_nul(str(key), variable.values)
     return dataset.assign(changed) if changed else dataset
+
+
+def _refuse_nul(name: str, values: np.ndarray) -> None:
+    """Raise UnsupportedError if a string contains NUL, at which NetCDF would cut it."""
+    if any(isinstance(value, str) and "\0" in value for value in values.flat):
+        raise _core.UnsupportedError(
+            f"{name}: expected strings without NUL characters, at which NetCDF cuts them; export "
+            "to Zarr (format='zarr'), or replace these characters"
+        )
 
 
 def _attribute(value: Any, format: Format) -> Any:  # noqa: A002

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, check_mode
+from ambar._util.arguments import WriteMode, check_mode, names_of
 from ambar._util.progress import Progress, part_of_progress, progress_function
 from ambar._util.text import plural, size, suggestion
 from ambar.collection.cluster import JOIN_LIMIT_BYTES
@@ -33,11 +33,12 @@ from ambar.collection.files.sources import (
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Deferred, Record
+from ambar.collection.write.pending_changes import checked_bound
 from ambar.kinds.request import Conversion, OnError
 from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_in
 from ambar.parallel.cluster import run as run_tasks
 from ambar.parallel.workers import Failure, Workers, processes_for
-from ambar.store.error_bounds import ErrorBound, as_text, resolved
+from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import store_at
 from ambar.store.urls import folder_of, refuse_empty
 from ambar.store.writer import Profile
@@ -200,7 +201,9 @@ def ingest(
     refuse_empty("target", target)
     sources = name_sources(find_sources(paths))
     check_readable(sources.values(), engine)
-    reading = Reading(None if variables is None else list(variables), engine, decode_times)
+    reading = Reading(
+        None if variables is None else names_of("variables", variables), engine, decode_times
+    )
     encoding = encoding_of(error_bound)
     writing: dict[str, Any] = {"profile": profile, "threads": threads, "fsync": fsync}
     with open_collection(
@@ -557,13 +560,6 @@ def encoding_of(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] 
         raise _core.InvalidError(
             f"expected error bounds by variable, such as {{'temperature': 0.01}}, found {bounds!r}"
         )
-    return {str(name): {"error_bound": _bound(name, bound)} for name, bound in bounds.items()}
-
-
-def _bound(name: str, bound: float | str) -> float | str:
-    if _core.bound_needs_range(as_text(bound)):
-        raise _core.InvalidError(
-            f"the error bound of {name!r}, {bound!r}, depends on the value range of all datasets, "
-            "which is unknown while they are added; give an absolute or relative bound"
-        )
-    return resolved(bound)
+    return {
+        str(name): {"error_bound": checked_bound(name, bound)} for name, bound in bounds.items()
+    }

@@ -19,6 +19,8 @@ from ambar import _core
 from ambar._util.arguments import is_unicode
 from ambar._util.foreign_files import EMPTY, is_empty_file, plotfile_of
 from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
+from ambar.collection.files.classic_netcdf import SIGNATURES as CLASSIC
+from ambar.collection.files.classic_netcdf import refuse_truncated
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
 WHOLE = 32 << 20
 """Largest bytes of the data variables of a file that are read with it; others are deferred."""
-
-_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 
 def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> Record:
@@ -78,7 +78,7 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
             raise _core.CorruptError(
                 "expected variables, found none; the file may be damaged: restore it, or remove it"
             )
-        content = _without_calendars(_selected(dataset, reading.variables))
+        content = _selected(dataset, reading.variables)
         # Reading makes arrays that nothing else refers to.
         record = as_record(name, content, copy=False, deferred=_deferred(content, whole))
         record = record._replace(groups=groups)
@@ -187,7 +187,7 @@ def engine_of(path: Path) -> str | None:
         return "zarr"
     with path.open("rb") as file:
         start = file.read(8)
-    if find_spec("netCDF4") and (start == SIGNATURE or start[:4] in _CLASSIC):
+    if find_spec("netCDF4") and (start == SIGNATURE or start[:4] in CLASSIC):
         return "netcdf4"
     return None
 
@@ -203,10 +203,7 @@ def _opened(path: Path, reading: Reading) -> _Opened:
     import xarray as xr
 
     engine = reading.engine or engine_of(path)
-    if is_empty_file(path):
-        raise _core.CorruptError(EMPTY)
-    if engine == "netcdf4":
-        _refuse_cycles(path)
+    _check(path, engine, reading)
     try:
         with ExitStack() as stack:
             source: Any = path
@@ -214,13 +211,13 @@ def _opened(path: Path, reading: Reading) -> _Opened:
                 # Has the groups of the file, which would be opened again for them.
                 source = xr.backends.NetCDF4DataStore.open(path)
                 stack.callback(source.close)
-            dataset = xr.open_dataset(
-                source,
-                engine=engine if source is path else "store",
-                cache=False,
-                create_default_indexes=False,  # twice as fast; indices are not used here
-                decode_times=reading.decode_times,
-            )
+            options: dict[str, Any] = {
+                "engine": engine if source is path else "store",
+                "cache": False,
+                "create_default_indexes": False,  # twice as fast; indices are not used here
+            }
+            dataset = xr.open_dataset(source, **options, decode_times=reading.decode_times)
+            dataset = _with_numbers(dataset, source, options)
             stack.pop_all()
         return _Opened(dataset, None if source is path else source.ds)
     except OSError as error:
@@ -238,6 +235,23 @@ def _opened(path: Path, reading: Reading) -> _Opened:
         if engine is None and "did not find a match" in str(error):
             raise _core.UnsupportedError(_unknown(path)) from None
         raise
+
+
+def _check(path: Path, engine: str | None, reading: Reading) -> None:
+    """Refuse unknown engines, and files that libraries would read without the right error."""
+    import xarray as xr
+
+    if reading.engine and reading.engine not in (engines := xr.backends.list_engines()):
+        raise _core.InvalidError(
+            f"invalid engine {reading.engine!r}; must be one of {', '.join(engines)}, or install "
+            "the package of that engine"
+        )
+    if is_empty_file(path):
+        raise _core.CorruptError(EMPTY)
+    if path.is_file():
+        refuse_truncated(path)
+    if engine == "netcdf4":
+        _refuse_cycles(path)
 
 
 def _advice(path: Path) -> str:
@@ -322,7 +336,7 @@ def _unknown(path: Path) -> str:
     """Return the error message for a file that no engine of xarray recognizes."""
     with path.open("rb") as file:
         start = file.read(8)
-    if start == SIGNATURE or start[:4] in _CLASSIC:
+    if start == SIGNATURE or start[:4] in CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
     if start[:6] == b"\x93NUMPY":
         return (
@@ -342,21 +356,27 @@ def _unknown(path: Path) -> str:
     )
 
 
-def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:
-    """Return times of calendars that NumPy lacks (360 days a year) as numbers, as in the file.
+def _with_numbers(dataset: xr.Dataset, source: Any, options: dict[str, Any]) -> xr.Dataset:
+    """Return times that NumPy lacks, as of a year of 360 days, as the numbers of the file.
 
     Their attributes are "units" and "calendar"; `xarray.decode_cf` decodes them.
     """
-    from xarray.conventions import encode_cf_variable
+    import xarray as xr
 
-    changed = {
-        name: encode_cf_variable(variable.load())
+    # xarray moves the units of times it decodes to the encoding, and keeps those of strings.
+    times = [
+        name
         for name, variable in dataset.variables.items()
-        if variable.dtype.kind == "O" and _is_calendar(variable)
-    }
-    return dataset.assign(changed) if changed else dataset
+        if variable.dtype.kind == "O" and "units" in variable.encoding
+    ]
+    if not times:
+        return dataset
+    numbers = xr.open_dataset(source, **options, decode_times=False)
+    changed = dataset.assign({name: numbers.variables[name] for name in times})
 
+    def close() -> None:
+        numbers.close()
+        dataset.close()
 
-def _is_calendar(variable: xr.Variable) -> bool:
-    first = variable[(0,) * variable.ndim].values.item() if variable.size else None
-    return type(first).__module__.startswith("cftime")
+    changed.set_close(close)
+    return changed

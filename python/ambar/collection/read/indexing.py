@@ -174,11 +174,7 @@ def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
         steps = values[1:] >= values[:-1]
         if steps.all():
             first = 0 if label.start is None else np.searchsorted(values, _as(values, label.start))
-            last = (
-                len(values)
-                if label.stop is None
-                else np.searchsorted(values, _as(values, label.stop), "right")
-            )
+            last = len(values) if label.stop is None else _position_after(values, label.stop)
             return slice(int(first), int(max(last, first)), label.step)
         if not steps.any():
             backwards = find_labels(values[::-1], slice(label.stop, label.start), dim)
@@ -193,6 +189,38 @@ def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
     return int(found[0])
 
 
+def _position_after(values: np.ndarray, label: Any) -> int:
+    """Return the position after the last value up to a label, in sorted values.
+
+    As in pandas, a date ends with its last day, hour or other unit: "2024-01" with January.
+    """
+    if values.dtype.kind == "M" and isinstance(label, str):
+        return int(np.searchsorted(values, _as(values, np.datetime64(label) + 1)))
+    return int(np.searchsorted(values, _as(values, label), "right"))
+
+
+def _have_other_years(first: Any, second: Any) -> bool:
+    """Return whether the years of two times differ, as after an overflow."""
+    years = first.astype("M8[Y]") - second.astype("M8[Y]")
+    return bool(abs(years) > np.timedelta64(0, "Y"))
+
+
 def _as(values: np.ndarray, label: Any) -> Any:
-    """Return a label as a value of the coordinate; strings become times."""
-    return np.array(label, values.dtype) if values.dtype.kind in "mM" else label
+    """Return a label as a value of the coordinate; strings become times.
+
+    Raises ValueError for a date that the coordinate's type cannot represent, and for a string if
+    the coordinate has numbers.
+    """
+    if values.dtype.kind in "biufc" and isinstance(label, (str, bytes)):
+        raise _core.InvalidError(f"sel=: expected a number as a label, found {label!r}")
+    if values.dtype.kind not in "mM":
+        return label
+    if isinstance(label, str) and values.dtype.kind == "M":
+        label = np.datetime64(label)
+    found = np.array(label, values.dtype)
+    if isinstance(label, np.datetime64) and _have_other_years(found, label):
+        raise _core.InvalidError(
+            f"sel=: {label} is out of the range of {values.dtype}; use a nearer date, or None for "
+            "the end of a slice"
+        )
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -169,12 +170,13 @@ class Metadata:
                 )
             operands |= {name: iso_dates(operands[name]) for name in compared}
             return np.flatnonzero(_core.Condition(text).evaluate(operands))
-        selected = datasets if isinstance(datasets, np.ndarray) else list(datasets)
-        if len(selected) == 0:
+        if isinstance(datasets, Iterable) and not isinstance(datasets, np.ndarray):
+            datasets = list(datasets)
+        if np.ndim(datasets) and len(datasets) == 0:
             return np.empty(0, np.int64)
-        if isinstance(selected[0], str):
-            return np.array([self._catalogue.position(str(name)) for name in selected], np.int64)
-        numbers = np.asarray(selected)
+        if np.ndim(datasets) and isinstance(datasets[0], str):
+            return np.array([self._catalogue.position(str(name)) for name in datasets], np.int64)
+        numbers = np.asarray(datasets)
         if numbers.ndim != 1 or numbers.dtype.kind not in "biu":
             raise _core.InvalidError(
                 "datasets: expected names, positions, a slice, a mask or a condition, found "

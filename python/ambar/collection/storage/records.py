@@ -20,7 +20,7 @@ from ambar.collection.storage.encodings import (
     encode_strings,
     encode_times,
 )
-from ambar.store.dtypes import as_unmasked_array
+from ambar.store.dtypes import as_unmasked_array, is_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,8 +35,8 @@ ROW = "dataset"
 _OBJECT_BYTES = 512
 """Estimated bytes of the objects of a variable, or of a dataset."""
 
-_RESERVED = {"attributes", "statistics", "zarr.json", "", ".", ".."}
-"""Names that variables cannot have: groups of a family, and invalid names of Zarr nodes."""
+_RESERVED = {ROW, "attributes", "statistics", "zarr.json", "", ".", ".."}
+"""Names that variables cannot have: the dimension, groups of a family, and invalid Zarr nodes."""
 
 
 class Deferred(NamedTuple):
@@ -139,6 +139,11 @@ def as_record(
         return dataset if dataset.name == name else dataset._replace(name=name)
     check_name(name)
     attributes: Mapping[Any, Any] = {}
+    if not isinstance(dataset, Mapping):
+        raise _core.InvalidError(
+            f"dataset {name!r}: expected an xarray.Dataset, or a mapping from names to arrays, "
+            f"found an object of {type(dataset).__name__}"
+        )
     if isinstance(dataset, dict) or not hasattr(dataset, "coords"):
         variables = {str(key): _of_mapping(name, str(key), v) for key, v in dataset.items()}
     else:
@@ -187,6 +192,12 @@ def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, s
 
 def _of_mapping(name: str, key: str, value: Any) -> Variable:
     attributes: Mapping[Any, Any] = {}
+    if hasattr(value, "dims"):
+        raise _core.InvalidError(
+            f"dataset {name!r}: {key}: expected an array, found an object of "
+            f"{type(value).__name__}, whose names of dimensions would be lost; pass "
+            "xarray.Dataset(...) of the mapping"
+        )
     if isinstance(value, tuple):
         dims, values = value[:2]
         dims = (dims,) if isinstance(dims, str) else tuple(map(str, dims))
@@ -304,10 +315,11 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
             f"dataset {dataset!r}: {name} has a repeated dimension, {variable.dims}; give its "
             "dimensions different names, or leave the variable out"
         )
-    if variable.values.dtype.kind not in "biufcO":
+    dtype = variable.values.dtype
+    if not is_number(dtype) and dtype.kind != "O":
         raise _core.UnsupportedError(
-            f"dataset {dataset!r}: {name} has dtype {variable.values.dtype}; expected numbers, "
-            "bools, datetimes, strings or bytes"
+            f"dataset {dataset!r}: {name} has dtype {dtype}; expected numbers of up to 64 bits "
+            "(complex: 128), bools, datetimes, strings or bytes: convert it"
         )
     if variable.times and (found := _TIME_ATTRIBUTES.intersection(variable.attributes)):
         raise _core.InvalidError(

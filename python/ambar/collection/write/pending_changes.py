@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import OpenMode
+from ambar._util.arguments import OpenMode, lengths_of
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Column, Families, Family
 from ambar.collection.storage.records import Record, Variable, check_name, retyped
 from ambar.collection.write.family_writer import FEW, Background, FamilyWriter
+from ambar.store.error_bounds import as_text, resolved
 from ambar.store.group_description import Description
 from ambar.store.store import Store
-from ambar.store.writer import Writer
+from ambar.store.writer import Profile, Writer
 
 VERSION = 1
 MISMATCHES = ("family", "cast", "raise")
@@ -29,23 +30,62 @@ def checked_settings(
 ) -> dict[str, Any]:
     """Return the settings of a new collection as JSON stores them.
 
-    Raises ValueError for unknown settings.
+    Raises ValueError for unknown and invalid settings: an error of the thread that writes would
+    discard all changes.
     """
     if on_mismatch not in MISMATCHES:
         raise _core.InvalidError(
             f"invalid on_mismatch {on_mismatch!r}: must be one of "
             f"{', '.join(map(repr, MISMATCHES))}"
         )
-    stored = {name: dict(options) for name, options in (encoding or {}).items()}
-    for name, options in stored.items():
-        if unknown := set(options) - {"chunks", "profile", "error_bound"}:
-            raise _core.InvalidError(
-                f"encoding of {name}: unknown {', '.join(map(repr, sorted(unknown)))}; must be "
-                "'chunks', 'profile' or 'error_bound'"
-            )
-        if options.get("chunks") is not None:
-            options["chunks"] = list(options["chunks"])
+    encoding = {} if encoding is None else encoding
+    if not (
+        isinstance(encoding, Mapping) and all(isinstance(v, Mapping) for v in encoding.values())
+    ):
+        raise _core.InvalidError(
+            "invalid encoding: expected options by variable, such as "
+            f"{{'temperature': {{'error_bound': 0.01}}}}, found {encoding!r:.80}"
+        )
+    stored = {name: _checked_options(name, options) for name, options in encoding.items()}
     return {"ragged": list(ragged), "encoding": stored, "on_mismatch": on_mismatch}
+
+
+def _checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the encoding of a variable as JSON stores it; raises ValueError if it is invalid."""
+    what = f"encoding of {name}"
+    if unknown := set(options) - {"chunks", "profile", "error_bound"}:
+        raise _core.InvalidError(
+            f"{what}: unknown {', '.join(map(repr, sorted(unknown)))}; must be 'chunks', 'profile' "
+            "or 'error_bound'"
+        )
+    stored = dict(options)
+    if (chunks := options.get("chunks")) is not None:
+        stored["chunks"] = list(lengths_of(what, "chunks", chunks))
+        if 0 in stored["chunks"]:
+            raise _core.InvalidError(
+                f"{what}: invalid chunks: {chunks!r}; expected lengths of at least 1"
+            )
+    if (profile := options.get("profile")) not in (None, *get_args(Profile)):
+        raise _core.InvalidError(
+            f"{what}: invalid profile {profile!r}; must be one of "
+            f"{', '.join(map(repr, get_args(Profile)))}"
+        )
+    if (bound := options.get("error_bound")) is not None:
+        stored["error_bound"] = checked_bound(name, bound)
+    return stored
+
+
+def checked_bound(name: str, bound: float | str) -> float | str:
+    """Return the error bound of a variable as JSON stores it; raises ValueError if it is invalid.
+
+    Bounds that depend on the value range are invalid.
+    """
+    if _core.bound_needs_range(as_text(bound)):
+        raise _core.InvalidError(
+            f"the error bound of {name!r}, {bound!r}, depends on the value range of all datasets, "
+            "which is unknown while they are added; give an absolute or relative bound"
+        )
+    return resolved(bound)
 
 
 def settings_of(store: Store, mode: OpenMode = "r") -> dict[str, Any]:

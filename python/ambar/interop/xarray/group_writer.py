@@ -354,7 +354,13 @@ def _check_type(name: Any, new: xr.Variable, old: xr.Variable) -> None:
         new.dtype.kind in "SU" and old.dtype.kind in "OT"
     )
     if not can_convert and new.dtype != old.dtype:
+        # Conversion to a shorter dtype would cut strings.
+        advice = (
+            "create the store with this variable as astype(object), for strings of any length"
+            if old.dtype.kind in "SU"
+            else "convert the values"
+        )
         raise ValueError(
             f"Mismatched dtypes for variable {name}: the store has {old.dtype}, the dataset has "
-            f"{new.dtype}; convert it with astype()"
+            f"{new.dtype}; {advice}"
         )

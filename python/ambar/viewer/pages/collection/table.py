@@ -220,7 +220,8 @@ def page_of(collection: Collection, page: np.ndarray, columns: list[str]) -> pd.
         values = (
             metadata.attribute(column, page) if is_attribute else metadata.operand(column)[page]
         )
-        found[column] = [value if _is_plain(value) else str(value) for value in values.tolist()]
+        plain = [value if _is_plain(value) else str(value) for value in values.tolist()]
+        found.setdefault(column, plain)  # an attribute may have the name of the first column
     return pd.DataFrame(found)
 
 
