@@ -605,3 +605,10 @@ def test_a_field_that_occurs_twice_is_named(tmp_path: Path) -> None:
     (folder / "Header").write_text(header.replace(f"\n{second}\n", f"\n{first}\n", 1))
     with pytest.raises(ambar.CorruptError, match=f'found "{first}" twice; rename one'):
         ambar.open_snapshot(folder).amr.read("density")
+
+
+def test_bins_of_lengths_are_linear_without_units(small: Path) -> None:
+    amr = ambar.open_snapshot(small).amr
+    beside_a_cell = (-0.9376, 0.0625, 2.0625)
+    found = amr.profile("radius", "density", bins=4, center=beside_a_cell, length_unit="code")
+    assert found["radius"].attrs["scale"] == "linear"
