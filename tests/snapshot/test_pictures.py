@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ pytest.importorskip("matplotlib")
 
 from ambar.figures.colors import color_scale
 from ambar.figures.labels import unit_text
+from ambar.figures.panels import ImagePanel, draw_grid
 from ambar.snapshot.pictures import drawing, images
 from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot
 
@@ -146,6 +148,17 @@ def test_borders_of_levels_are_drawn(gravpart: ambar.Snapshot) -> None:
             one for one in figure.axes[0].collections if type(one).__name__ == "QuadContourSet"
         ]
         assert len(borders) == 1
+
+
+def test_borders_of_levels_follow_the_edges_of_large_pixels() -> None:
+    levels = np.pad(np.ones((2, 2)), 1)
+    scale = color_scale(levels)
+    panel = ImagePanel(values=levels, extent=(0, 4, 0, 4), scale=scale, levels=levels)
+    (axes,) = draw_grid([[panel]]).axes
+    (borders,) = (one for one in axes.collections if type(one).__name__ == "QuadContourSet")
+    corners = borders.get_paths()[0].vertices
+    for corner in itertools.product((1, 3), repeat=2):
+        assert np.hypot(*(corners - corner).T).min() < 0.01
 
 
 def test_labels_of_colour_bars_are_readable(gravpart: ambar.Snapshot) -> None:
