@@ -20,6 +20,7 @@ from typer.main import get_command
 import ambar
 import ambar.xarray
 from ambar.cli import app, main
+from ambar.store.error_bounds import parse_bounds
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
@@ -660,6 +661,14 @@ def test_a_bound_that_is_given_twice_is_refused(
     )
     assert code == 2
     assert "'density' is given twice" in error
+
+
+def test_bounds_are_parsed_field_by_field() -> None:
+    found = parse_bounds("x=1@[0:1, :, :]=0, *=1e-3 of range")
+    assert found == {"x=1@[0:1, :, :]": "0", "*": "1e-3 of range"}
+    for text in ("1e-3 of range, Ey=2", "Ey=2, rho"):
+        with pytest.raises(ambar.InvalidError, match=r"expected FIELD=BOUND.*found '(1e-3|rho)"):
+            parse_bounds(text)
 
 
 def test_messages_name_the_next_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
