@@ -93,6 +93,7 @@ class StoredFields:
     def __init__(self, store: Store, group: str) -> None:
         self._store = store
         self._start = f"{group.strip('/')}/".lstrip("/")
+        self._names: dict[str, str] = store._ambar_attributes(group).get("arrays", {})
         self._paths = [path for path in store if path.startswith(self._start)]
 
     @property
@@ -106,7 +107,7 @@ class StoredFields:
         return [
             self._store[self._start + "/".join(path)]
             for path in paths
-            if path[-1] == field and "index" not in path[:-1]
+            if path[-1] == self._names.get(field, field) and "index" not in path[:-1]
         ]
 
 
