@@ -702,7 +702,8 @@ def test_a_region_has_fractions(
         code, _, error = run(capsys, command, store, target, "--region", "0:6,0:1,0:1")
         assert code == 2
         text = " ".join(error.replace("│", " ").split())
-        assert "expected fractions of the box in --region, from 0 to 1, found 0:6" in text
+        assert "invalid --region: expected fractions of the side of the box in x" in text
+        assert "from 0 to 1, found 0:6" in text
     region = "-0.1:0.1,0:1,0.5:1.4"  # over faces of a periodic box
     assert run(capsys, "convert", store, target, "--region", region)[0] == 0
 
