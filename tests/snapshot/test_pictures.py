@@ -381,6 +381,18 @@ def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
     pyplot.close("all")
 
 
+def test_results_of_cosmological_runs_have_the_redshift(tmp_path: Path) -> None:
+    """Their titles had the time in code units."""
+    from matplotlib import pyplot
+
+    plotfiles.write(tmp_path / "plt")
+    (tmp_path / "plt" / "comoving_a").write_text("0.25\n")
+    image = ambar.open_snapshot(tmp_path / "plt").amr.slice("density", axis="z")
+    assert image.attrs["redshift"] == 3.0
+    assert image.ambar.plot().get_title() == "z = 2.5, redshift 3.00"
+    pyplot.close("all")
+
+
 def test_arrays_draw_themselves_at_their_coordinates() -> None:
     """Descending latitudes increase upwards, and times are dates."""
     xr = pytest.importorskip("xarray")
