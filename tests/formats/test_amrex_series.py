@@ -136,7 +136,7 @@ def test_info_of_a_series_has_the_bounds(
     folder, target = tmp_path / "run", tmp_path / "run.ambar"
     for step in (0, 10):
         write_step(folder, step)
-    bound = {"density": "1e-3 relative", "density@1": 0, "Temp": "1e-3 of range"}
+    bound = {"density": "1e-3 relative", "density@1": "lossless", "Temp": "1e-3 of range"}
     ambar.convert(folder, target, error_bound=bound)
     code, out, _ = run(capsys, "info", target)
     assert code == 0

@@ -156,9 +156,9 @@ def test_borders_of_levels_follow_the_edges_of_large_pixels() -> None:
     panel = ImagePanel(values=levels, extent=(0, 4, 0, 4), scale=scale, levels=levels)
     (axes,) = draw_grid([[panel]]).axes
     (borders,) = (one for one in axes.collections if type(one).__name__ == "QuadContourSet")
-    corners = borders.get_paths()[0].vertices
+    corners = np.asarray(borders.get_paths()[0].vertices)
     for corner in itertools.product((1, 3), repeat=2):
-        assert np.hypot(*(corners - corner).T).min() < 0.01
+        assert np.hypot(*(corners - np.array(corner)).T).min() < 0.01
 
 
 def test_labels_of_colour_bars_are_readable(gravpart: ambar.Snapshot) -> None:
