@@ -21,6 +21,7 @@ from typer.main import get_command
 import ambar
 import ambar.xarray
 from ambar.cli import app, main
+from ambar.store.error_bounds import parse_bounds
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
@@ -677,6 +678,14 @@ def test_a_bound_that_is_given_twice_is_refused(
     assert "'density' is given twice" in error
 
 
+def test_bounds_are_parsed_field_by_field() -> None:
+    found = parse_bounds("x=1@[0:1, :, :]=0, *=1e-3 of range")
+    assert found == {"x=1@[0:1, :, :]": "0", "*": "1e-3 of range"}
+    for text in ("1e-3 of range, Ey=2", "Ey=2, rho"):
+        with pytest.raises(ambar.InvalidError, match=r"expected FIELD=BOUND.*found '(1e-3|rho)"):
+            parse_bounds(text)
+
+
 def test_messages_name_the_next_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = tmp_path / "run.ambar"
     ambar.convert(RAMSES / "sedov3d_small", series, fsync=False)
@@ -708,7 +717,8 @@ def test_a_region_has_fractions(
         code, _, error = run(capsys, command, store, target, "--region", "0:6,0:1,0:1")
         assert code == 2
         text = " ".join(error.replace("│", " ").split())
-        assert "expected fractions of the box in --region, from 0 to 1, found 0:6" in text
+        assert "invalid --region: expected fractions of the side of the box in x" in text
+        assert "from 0 to 1, found 0:6" in text
     region = "-0.1:0.1,0:1,0.5:1.4"  # over faces of a periodic box
     assert run(capsys, "convert", store, target, "--region", region)[0] == 0
 

@@ -509,6 +509,20 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
         ambar.convert(plotfile, part, fields=["density", "density"], mode="w")
 
 
+def test_fields_whose_names_contain_a_slash(tmp_path: Path) -> None:
+    """No array can have such a name, so that they were sought in vain."""
+    plotfile, store, part = tmp_path / "plt", tmp_path / "plt.ambar", tmp_path / "part.ambar"
+    write_plotfile(plotfile, fields=dict.fromkeys(["u/c", "density"], lambda *x: x[0]))
+    ambar.convert(plotfile, store)
+    ratios = [field.ratio for field in ambar.compare(plotfile, store).fields]
+    assert ratios[0] == ratios[1] > 1
+    lines = repr(ambar.open_snapshot(store).amr).splitlines()[-2:]
+    sizes = [line.split("code")[1] for line in lines]
+    assert sizes[0] == sizes[1]
+    ambar.convert(store, part, fields=["u/c"])
+    assert ambar.open_snapshot(part).amr.fields == ["u/c"]
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_fields_without_a_finite_value_take_little_room(tmp_path: Path, value: float) -> None:
     """Within an absolute bound infinities took eight bytes a cell, within a relative one none."""
@@ -605,3 +619,10 @@ def test_a_field_that_occurs_twice_is_named(tmp_path: Path) -> None:
     (folder / "Header").write_text(header.replace(f"\n{second}\n", f"\n{first}\n", 1))
     with pytest.raises(ambar.CorruptError, match=f'found "{first}" twice; rename one'):
         ambar.open_snapshot(folder).amr.read("density")
+
+
+def test_bins_of_lengths_are_linear_without_units(small: Path) -> None:
+    amr = ambar.open_snapshot(small).amr
+    beside_a_cell = (-0.9376, 0.0625, 2.0625)
+    found = amr.profile("radius", "density", bins=4, center=beside_a_cell, length_unit="code")
+    assert found["radius"].attrs["scale"] == "linear"

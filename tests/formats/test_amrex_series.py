@@ -130,6 +130,25 @@ def test_a_killed_conversion_is_resumed_and_exported(
     assert float(found.current_time) == 25.0
 
 
+def test_info_of_a_series_has_the_bounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, target = tmp_path / "run", tmp_path / "run.ambar"
+    for step in (0, 10):
+        write_step(folder, step)
+    bound = {"density": "1e-3 relative", "density@1": "lossless", "Temp": "1e-3 of range"}
+    ambar.convert(folder, target, error_bound=bound)
+    code, out, _ = run(capsys, "info", target)
+    assert code == 0
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert "output time components" in rows  # no expansion factor
+    assert rows[rows.index("error bound of to the original values given bound") + 1 :] == [
+        "amr/density 0.001 relative 1e-3 relative",
+        "amr/density@1 - lossless",
+        "amr/Temp by output 1e-3 of range",
+    ]
+
+
 def test_unfinished_plotfiles_are_left_out_until_they_are_complete(tmp_path: Path) -> None:
     folder, target = tmp_path / "run", tmp_path / "run.ambar"
     for step in (0, 10):

@@ -94,7 +94,7 @@ def test_arguments_of_another_type() -> None:
     wrong = 0
     with pytest.raises(ambar.InvalidError, match="invalid axis 0"):
         amr.slice("density", axis=wrong)
-    with pytest.raises(ambar.InvalidError, match=r"'w': .*map\(\) .*'faceon'"):
+    with pytest.raises(ambar.InvalidError, match=r"'w'; .*map\(\) .*'faceon'"):
         amr.project("density", axis="w")
     with pytest.raises(ambar.InvalidError, match="at=5: .*a fraction of the box from 0 to 1"):
         amr.slice("density", at=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ pytest.importorskip("matplotlib")
 
 from ambar.figures.colors import color_scale
 from ambar.figures.labels import unit_text
+from ambar.figures.panels import ImagePanel, draw_grid
 from ambar.snapshot.pictures import drawing, images
 from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot
 
@@ -146,6 +148,17 @@ def test_borders_of_levels_are_drawn(gravpart: ambar.Snapshot) -> None:
             one for one in figure.axes[0].collections if type(one).__name__ == "QuadContourSet"
         ]
         assert len(borders) == 1
+
+
+def test_borders_of_levels_follow_the_edges_of_large_pixels() -> None:
+    levels = np.pad(np.ones((2, 2)), 1)
+    scale = color_scale(levels)
+    panel = ImagePanel(values=levels, extent=(0, 4, 0, 4), scale=scale, levels=levels)
+    (axes,) = draw_grid([[panel]]).axes
+    (borders,) = (one for one in axes.collections if type(one).__name__ == "QuadContourSet")
+    corners = np.asarray(borders.get_paths()[0].vertices)
+    for corner in itertools.product((1, 3), repeat=2):
+        assert np.hypot(*(corners - np.array(corner)).T).min() < 0.01
 
 
 def test_labels_of_colour_bars_are_readable(gravpart: ambar.Snapshot) -> None:
@@ -365,6 +378,18 @@ def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
     assert image.ambar.plot().get_title().startswith("y = 0.5, time 0.0012")
     with pytest.raises(ValueError, match=r"found the shape \(16, 16, 16\)"):
         gravpart.amr.grid("density", level=4).ambar.plot()
+    pyplot.close("all")
+
+
+def test_results_of_cosmological_runs_have_the_redshift(tmp_path: Path) -> None:
+    """Their titles had the time in code units."""
+    from matplotlib import pyplot
+
+    plotfiles.write(tmp_path / "plt")
+    (tmp_path / "plt" / "comoving_a").write_text("0.25\n")
+    image = ambar.open_snapshot(tmp_path / "plt").amr.slice("density", axis="z")
+    assert image.attrs["redshift"] == 3.0
+    assert image.ambar.plot().get_title() == "z = 2.5, redshift 3.00"
     pyplot.close("all")
 
 

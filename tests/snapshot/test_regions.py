@@ -160,7 +160,7 @@ def test_boxes_of_coordinates_are_no_fractions(
         lambda: ambar.convert(stores["gravpart"], tmp_path / "x.ambar", region=wrong),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match='fractions of the box in region, .*0:6.*unit="code"'):
+        with pytest.raises(ValueError, match='region: .* in x, from 0 to 1, .*0:6.*unit="code"'):
             call()
     for region in (
         ambar.Box((None, 0, 0), (6, 1, 1)),
@@ -172,6 +172,10 @@ def test_boxes_of_coordinates_are_no_fractions(
     # A side of 1 is as long as the box in x, also along shorter sides.
     flat = ambar.AmrexInfo(ndim=2, time=0.0, lower=(0.0, 0.0), upper=(4.0, 1.0), levels=())
     assert ambar.Box((0, 0), (1, 1)).corners(flat) == ((0, 0), (4, 4))
+    tall = ambar.AmrexInfo(ndim=2, time=0.0, lower=(0.0, 0.0), upper=(1.0, 4.0), levels=())
+    assert ambar.Box((0, 0), (1, 4)).corners(tall) == ((0, 0), (1, 4))
+    with pytest.raises(ValueError, match="of the side of the box in x, from 0 to 4, found 0:5"):
+        ambar.Box((0, 0), (1, 5)).corners(tall)
 
 
 def test_the_text_of_a_region_is_an_expression() -> None:

@@ -102,7 +102,7 @@ def test_extrema_have_positions(cells: ambar.Amr) -> None:
         assert found.value == table[column][row]
         assert found.position == tuple(table[axis][row] for axis in "xyz")
         assert (cells.find_center(found.position) == found.position).all()
-    with pytest.raises(ValueError, match="no rows in the selection"):
+    with pytest.raises(ValueError, match="found no rows in the selection; choose"):
         cells.argmax("rho", where="rho > 1e30")
 
 

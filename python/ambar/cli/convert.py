@@ -112,8 +112,8 @@ def convert(
     region: Annotated[
         str | None,
         option(
-            "The box of cells and particles to keep, in fractions of the simulation's box; of "
-            "cells in patches, the boxes around it.",
+            "The box of cells and particles to keep, in fractions of the side of the "
+            "simulation's box in x; of cells in patches, the boxes around it.",
             metavar="X0:X1,Y0:Y1,Z0:Z1",
             rich_help_panel=_STORES,
         ),

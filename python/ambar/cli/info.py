@@ -246,6 +246,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
 
         by_name = {snapshot["path"].strip("/"): snapshot for snapshot in snapshots}
         _show_steps([by_name[name] for _, name in outputs_in(by_name)])
+        show_bounds(_BOUND_COLUMNS, _bound_rows_of_series(found))
         return
     if isinstance(times := own.get("times"), list) and times:
         show_pairs([("steps", f"{len(times):,}"), ("times", times_text(times))])
@@ -258,7 +259,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     for group in found["groups"]:
         if group["kind"] == "amr":
             _show_levels(group)
-    show_bounds(("to the original values", "given bound"), _bound_rows(found))
+    show_bounds(_BOUND_COLUMNS, _bound_rows(found))
     _show_arrays(found["arrays"], every=every)
 
 
@@ -305,21 +306,40 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
+def _bound_rows_of_series(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the error bounds by field, as `_bound_rows` does; "by output" where they differ."""
+    bounds: dict[str, set[tuple[str, str]]] = {}
+    for path, total, given in _bound_rows(found):
+        _, _, field = path.partition("/")
+        bounds.setdefault(field, set()).add((total, given))
+    return [
+        (
+            field,
+            *(
+                one.pop() if len(one) == 1 else "by output"
+                for one in map(set, zip(*rows, strict=True))
+            ),
+        )
+        for field, rows in bounds.items()
+    ]
+
+
 def _dict(group: dict[str, Any], key: str) -> Iterable[tuple[str, Any]]:
     return (group.get(key) or {}).items()
 
 
 def _show_steps(snapshots: list[dict[str, Any]]) -> None:
-    table = plain_table("output", "time", "aexp", "components", left=1)
-    for snapshot in snapshots:
-        info = snapshot["info"]
+    scale_factors = [snapshot["info"].get("aexp") for snapshot in snapshots]
+    is_cosmological = any(one is not None for one in scale_factors)
+    table = plain_table("output", "time", *["aexp"] * is_cosmological, "components", left=1)
+    for snapshot, aexp in zip(snapshots, scale_factors, strict=True):
         table.add_row(
             snapshot["path"],
-            f"{float(info['time']):.6g}",
-            f"{info['aexp']:.6g}" if info.get("aexp") is not None else "",
+            f"{float(snapshot['info']['time']):.6g}",
+            *["" if aexp is None else f"{aexp:.6g}"] * is_cosmological,
             ", ".join(snapshot.get("components", {})),
         )
-    console.print(table)
+    show_table(table)
 
 
 def _with_stored_levels(
@@ -394,5 +414,7 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
 
 _SHOWN = {"ramses": _show_output, "amrex": _show_output, "checkpoint": _show_checkpoint}
 """The functions that print summaries, by kind; other kinds are printed as a table."""
+_BOUND_COLUMNS = ("to the original values", "given bound")
+"""The columns of the table of error bounds."""
 _REPRESENTED = ("collection", "mesh", "mesh series")
 """The kinds of which the text representation is printed."""

@@ -88,7 +88,7 @@ _ARGUMENTS = {
     "example output=": "example --output ",
     "those of derived_fields": "derived fields, which the page 'Fields' of the documentation lists",
     "invalid at=": "invalid --slice ",
-    "fractions of the box in region": "fractions of the box in --region",
+    "invalid region:": "invalid --region:",
     'give unit="code", or subtract': "subtract",
     "length_unit=": "--length-unit ",
     "use snapshot.particles": "ambar plot draws particles with --particles",
@@ -217,7 +217,7 @@ def parse_steps(text: str | None) -> slice | list[int] | None:
 
 
 def parse_region(text: str | None) -> Any:
-    """Return the box in "0.4:0.6,0.4:0.6,0.4:0.6", in fractions of the box; None for None."""
+    """Return the box in "0.4:0.6,0.4:0.6,0.4:0.6", in fractions of the side in x; None for None."""
     if text is None:
         return None
     from ambar.snapshot.regions import Box

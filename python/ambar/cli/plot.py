@@ -75,7 +75,11 @@ def plot(
     rate: Annotated[float | None, option("Frames of the movie per second; 10 by default.")] = None,
     slice_at: Annotated[
         float | None,
-        option("Draw a slice, at this fraction of the box, 0 to 1.", "--slice", metavar="AT"),
+        option(
+            "Draw a slice, at this fraction of the box along --axis, 0 to 1.",
+            "--slice",
+            metavar="AT",
+        ),
     ] = None,
     axis: Annotated[
         str | None,
@@ -104,7 +108,10 @@ def plot(
     ] = None,
     region: Annotated[
         str | None,
-        option("Draw a part of the box: X0:X1,Y0:Y1,Z0:Z1 in fractions.", metavar="BOX"),
+        option(
+            "Draw a part of the box: X0:X1,Y0:Y1,Z0:Z1 in fractions of its side in x.",
+            metavar="BOX",
+        ),
     ] = None,
     cut: Annotated[
         Literal["center", "whole", "fraction"] | None,
@@ -122,8 +129,8 @@ def plot(
     width: Annotated[
         float | None,
         option(
-            "Width of the picture in --length-unit, by default a fraction of the box. Without a "
-            "width, the whole box.",
+            "Width of the picture in --length-unit, by default a fraction of the side of the box "
+            "in x. Without a width, the whole box.",
             parser=parse_length,
             metavar="FLOAT",
         ),

@@ -71,6 +71,8 @@ _MARKUP = re.compile(r"\\mathdefault|[${}]")
 """Markup of mathtext in tick labels."""
 _MAX_LABELS = 12
 """The largest number of lines that a legend lists."""
+_CONTOUR_PIXELS = 512
+"""The least number of pixels along a side from which borders of levels are contours."""
 
 
 @dataclass(kw_only=True)
@@ -186,6 +188,9 @@ class ImagePanel(Panel):
         if len(found) < 2:
             return
         left, right, bottom, top = self.extent
+        # Contours cut the corners of pixels.
+        times = -(-_CONTOUR_PIXELS // max(levels.shape))
+        levels = levels.repeat(times, axis=0).repeat(times, axis=1)
         height, width = levels.shape
         x, y = (
             start + (np.arange(count) + 0.5) * (end - start) / count

@@ -68,7 +68,9 @@ def position_text(array: xr.DataArray) -> str:
     if {"axis", "at"} <= attrs.keys():
         unit = unit_text(str(attrs.get("length_unit", "")))
         parts.append(f"{attrs['axis']} = {attrs['at']:.4g} {unit}".strip())
-    if isinstance(time := attrs.get("time"), float):
+    if isinstance(redshift := attrs.get("redshift"), float):
+        parts.append(f"redshift {redshift:.2f}")
+    elif isinstance(time := attrs.get("time"), float):
         parts.append(f"time {time:.4g} {unit_text('code')}")
     return ", ".join(parts)
 

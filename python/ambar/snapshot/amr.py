@@ -631,18 +631,19 @@ class Amr(FieldRows, CellMaps):
         return owner in CELL_COMPONENTS
 
     def _axis(self, axis: str) -> tuple[int, list[int]]:
-        axes = AXES[: self.ndim]
-        if self.ndim == 1 or axis not in tuple(axes):
-            advice = "grid() returns data of one and two dimensions"
-            if self.ndim == 3:
-                advice = "map() has any direction: axis=(1, 1, 1), 'faceon', 'edgeon'"
-            elif axis == "z":  # the default
+        axes = tuple(AXES[: self.ndim]) if self.ndim > 1 else ()
+        if axis not in axes:
+            advice = "map() has any direction: axis=(1, 1, 1), 'faceon', 'edgeon'"
+            if self.ndim < 3:
+                advice = "grid() returns data of one and two dimensions"
+            if axis in tuple(AXES):
+                needed = "three" if axis == "z" else "two or three"
                 raise _core.InvalidError(
-                    f"expected data of three dimensions along the axis 'z', the default, found "
+                    f"expected data of {needed} dimensions along the axis {axis!r}, found "
                     f"{self.ndim}; {advice}"
                 )
             raise _core.InvalidError(
-                f"invalid axis {axis!r}: the data have the axes {', '.join(axes)}; {advice}"
+                f"invalid axis {axis!r}; must be one of {', '.join(axes or AXES)}; {advice}"
             )
         number = axes.index(axis)
         return number, [other for other in range(self.ndim) if other != number]

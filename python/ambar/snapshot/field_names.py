@@ -154,6 +154,9 @@ _QUANTITIES = {
     "relative_speed": "velocity",
     "alfven_speed": "velocity",
     "jeans_length": "length",
+    **dict.fromkeys(
+        ("radius", "spherical_radius", "cylindrical_radius", "cylindrical_z"), "length"
+    ),
     "jeans_mass": "mass",
     "free_fall_time": "time",
     "dynamical_time": "time",

@@ -52,7 +52,7 @@ from ambar.snapshot.physics.constants import (
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.snapshot.regions import Center, Direction, Region, direction, region_in_code
-from ambar.snapshot.run_info import RamsesInfo, units_of
+from ambar.snapshot.run_info import RamsesInfo, redshift_of, units_of
 from ambar.snapshot.units import ColumnUnits, Units, parse_where
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class StoredFields:
     def __init__(self, store: Store, group: str) -> None:
         self._store = store
         self._start = f"{group.strip('/')}/".lstrip("/")
+        self._names: dict[str, str] = store._ambar_attributes(group).get("arrays", {})
         self._paths = [path for path in store if path.startswith(self._start)]
 
     @property
@@ -106,7 +107,7 @@ class StoredFields:
         return [
             self._store[self._start + "/".join(path)]
             for path in paths
-            if path[-1] == field and "index" not in path[:-1]
+            if path[-1] == self._names.get(field, field) and "index" not in path[:-1]
         ]
 
 
@@ -594,6 +595,8 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
     def _run_attributes(self) -> dict[str, str | float]:
         """Return the attributes of images that state the snapshot, its time, and its code units."""
         found: dict[str, str | float] = {"source": self._source.location, "time": self._info.time}
+        if (redshift := redshift_of(self._info)) is not None:
+            found["redshift"] = redshift
         if self._info.physical:
             units = self._info.units
             found |= {"unit_l": units.unit_l, "unit_d": units.unit_d, "unit_t": units.unit_t}

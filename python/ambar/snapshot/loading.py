@@ -270,10 +270,15 @@ def _components(name: str, available: Iterable[str]) -> list[str]:
 
 
 def _named(entry: str, available: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Return the fields by component of "particles", "particles/mass", "mass" or "rho"."""
+    """Return the fields by component of "particles", "particles/mass", "mass" or "rho".
+
+    Names of fields of plotfiles may contain a slash.
+    """
     if components := _components(entry, available):
         return {name: available[name] for name in components}
     owner, slash, field = entry.rpartition("/")
+    if slash and (whole := {name: [entry] for name in available if entry in available[name]}):
+        return whole
     components = _components(owner, available) if slash else list(available)
     found = {name: resolve(field, available[name]) for name in components}
     return {name: [full] for name, full in found.items() if full in available[name]}

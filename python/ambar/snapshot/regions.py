@@ -630,11 +630,13 @@ def _check_fractions(box: Box, low: Sequence[float], high: Sequence[float], info
         return
     for lo, hi, a, b, size in zip(box.lo, box.hi, low, high, info.box_size, strict=True):
         # Sides may extend over a face of a periodic box. Each may be as long as the box in x.
-        if max(size, info.boxlen) * (1 + 1e-9) < b - a < math.inf:
+        longest = max(size, info.boxlen)
+        if longest * (1 + 1e-9) < b - a < math.inf:
             raise InvalidError(
-                f"expected fractions of the box in region, from 0 to 1, found {lo:g}:{hi:g}, which "
-                'is longer than the box; give unit="code", or subtract the lower face of the '
-                "domain and divide by its side: in a domain from 0 to 12, 3:6 is 0.25:0.5"
+                "invalid region: expected fractions of the side of the box in x, from 0 to "
+                f"{longest / info.boxlen:g}, found {lo:g}:{hi:g}, which is longer than the box; "
+                'give unit="code", or subtract the lower face of the domain and divide by its '
+                "side in x: in a domain from 0 to 12, 3:6 is 0.25:0.5"
             )
 
 

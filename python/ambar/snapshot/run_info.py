@@ -326,6 +326,15 @@ def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
     return readers.get(code, CodeInfo).from_dict(values)
 
 
+def redshift_of(info: RunInfo) -> float | None:
+    """Return the redshift of a snapshot of a cosmological run; None if it is not known."""
+    redshift = info.redshift
+    is_cosmological = getattr(info, "cosmological", True)
+    return (
+        redshift if is_cosmological and redshift is not None and math.isfinite(redshift) else None
+    )
+
+
 def run_difference(expected: RunInfo, found: RunInfo) -> tuple[str, str] | None:
     """Return what an output of the run of `expected` has, and what `found` has instead.
 

@@ -362,14 +362,20 @@ def added_bounds(first: float | str, second: float | str) -> float | str | None:
 def parse_bounds(text: str | None) -> ErrorBound | None:
     """Parse an option of the command line: one bound, or target=bound,target=bound.
 
-    Raises ValueError if a target has two bounds.
+    Raises ValueError if a target has two bounds or none.
     """
     if text is None or "=" not in text:
         return text
     bounds: dict[str, str] = {}
     # Commas in brackets separate the sides of a box.
     for part in re.split(r",(?![^\[]*\])", text):
-        field, _, bound = (one.strip() for one in part.partition("="))
+        # Names of fields may contain "=", bounds do not.
+        field, separator, bound = (one.strip() for one in part.rpartition("="))
+        if not separator:
+            raise _core.InvalidError(
+                f"invalid error bounds: {text!r}; expected FIELD=BOUND between commas, found "
+                f"{bound!r}"
+            )
         if field in bounds:
             raise _core.InvalidError(
                 f"{text!r}: the error bound of {field!r} is given twice; give one for each field"

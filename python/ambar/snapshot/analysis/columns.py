@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ambar._core import InvalidError
 from ambar.snapshot.analysis.batches import is_cells
+from ambar.snapshot.field_names import quantity_of, without_component
 from ambar.snapshot.regions import AXES
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ def unit_label(rows: FieldRows, name: str, unit: str) -> str:
 
 
 def is_length(rows: FieldRows, name: str) -> bool:
-    """Return whether the values of a column are lengths."""
+    """Return whether the values of a column are lengths, also in a run that states no units."""
     unit = rows._column_units([name]).of[name]
-    return unit is not None and unit.dimension == (1.0, 0.0, 0.0, 0.0)
+    if unit is None:
+        column = rows._request([name]).columns[name]
+        return quantity_of(without_component(column)) == "length"
+    return unit.dimension == (1.0, 0.0, 0.0, 0.0)

@@ -232,8 +232,8 @@ def extremum(rows: FieldRows, field: str, selection: Selection, *, is_max: bool)
                 break
     if best is None:
         raise InvalidError(
-            f"{rows._title}: no rows in the selection, which have no extremum of {field!r}; choose "
-            "another region, levels or condition"
+            f"{rows._title}: expected rows with an extremum of {field!r}, found no rows in the "
+            "selection; choose another region, levels or condition"
         )
     names = list(AXES[: rows.info.ndim])
     arrays = read_batch(rows, names, selection, location.chunks)

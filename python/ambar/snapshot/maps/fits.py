@@ -50,6 +50,7 @@ _CARDS = {
     "level": ("LEVEL", "of the grid"),
     "source": ("SOURCE", "the snapshot"),
     "time": ("TIME", "code time"),
+    "redshift": ("REDSHIFT", "of the snapshot"),
     "unit_l": ("UNIT_L", "[cm] one code unit of length"),
     "unit_d": ("UNIT_D", "[g/cm3] one code unit of density"),
     "unit_t": ("UNIT_T", "[s] one code unit of time"),

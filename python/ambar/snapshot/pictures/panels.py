@@ -20,6 +20,7 @@ from ambar.snapshot.physics.unit_expressions import pint_notation
 from ambar.snapshot.pictures.defaults import box_length_unit, default_field, usual_unit
 from ambar.snapshot.pictures.images import image_of, levels_of, particles_of, window_of
 from ambar.snapshot.pictures.options import CellsPlot, axis_name
+from ambar.snapshot.run_info import redshift_of
 from ambar.snapshot.units import ColumnUnits
 
 if TYPE_CHECKING:
@@ -246,12 +247,10 @@ def view_text(image: xr.DataArray, request: CellsPlot) -> str:
 
 def time_of(info: RunInfo) -> str:
     """Return the time of a snapshot, with the redshift of a cosmological run."""
-    redshift = getattr(info, "redshift", None)
-    is_cosmological = getattr(info, "cosmological", redshift is not None)
     text = f"time {info.time:.4g} {unit_text('code')}"
     if info.physical and info.units.factors:
         text = f"time {readable_time(info.age('s'))}"
-    if is_cosmological and redshift is not None and np.isfinite(redshift):
+    if (redshift := redshift_of(info)) is not None:
         # Other units than "Nyx" do not state the unit of the time of an expanding run of AMReX.
         is_stated = not isinstance(info, AmrexInfo) or info.units._run_time is not None
         is_known = info.physical and is_stated
