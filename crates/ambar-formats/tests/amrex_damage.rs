@@ -144,8 +144,21 @@ const HOSTILE_HEADER: &[Hostile] = &[
         "V1.1\n4000000000000\n",
         "line 2: expected the number of fields",
     ),
-    ("\n2\n0.5", "\n4\n0.5", "the number of dimensions in 1..=3"),
-    ("0.5\n1\n", "0.5\n99999\n", "the finest level in 0..=255"),
+    (
+        "\n4 4 \n",
+        "\n4 -3 \n",
+        "an upper corner of the domain above the lower one, [-2.0, -2.0], before this position",
+    ),
+    (
+        "\n2\n0.5",
+        "\n4\n0.5",
+        "the number of dimensions, from 1 to 3",
+    ),
+    (
+        "0.5\n1\n",
+        "0.5\n99999\n",
+        "the finest level, from 0 to 255",
+    ),
     ("((-4,-4) (7,7)", "((-4,-4) (HUGE,7)", "domain"),
     (
         "((-4,-4) (7,7)",

@@ -5,22 +5,57 @@ use std::str::FromStr;
 
 /// A string is not a valid error bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid error bound: {given:?}; {reason}. Write one of: \"0.5\" (absolute), \"1e-3 of range\", \
-     \"1e-3 relative\", \"1e-3 relative above 1e-10\", \"12 bits\", \"80 dB\", \"0.01 rms\", \"lossless\""
-)]
+#[error("invalid error bound: {given:?}; {reason}. {advice}")]
 pub struct InvalidBound {
     given: String,
     reason: String,
+    advice: String,
+}
+
+const FORMS: &str = "Write one of: \"0.5\" (absolute), \"1e-3 of range\", \"1e-3 relative\", \
+    \"1e-3 relative above 1e-10\", \"12 bits\", \"80 dB\", \"0.01 rms\", \"lossless\"";
+
+/// The units of bounds.
+const UNITS: [&str; 7] = ["bits", "dB", "rms", "relative", "of", "range", "above"];
+
+/// A string with blanks between numbers and units, and with units as they are written here.
+fn respelled(given: &str) -> String {
+    let mut words = Vec::new();
+    for word in given.split_whitespace() {
+        let lengths = (0..=word.len()).rev();
+        let is_number = |length: &usize| {
+            word.get(..*length)
+                .is_some_and(|x| x.parse::<f64>().is_ok())
+        };
+        let (number, unit) = word.split_at(lengths.clone().find(is_number).unwrap_or(0));
+        let known = UNITS
+            .into_iter()
+            .find(|known| known.eq_ignore_ascii_case(unit));
+        words.extend(
+            [number, known.unwrap_or(unit)]
+                .into_iter()
+                .filter(|word| !word.is_empty()),
+        );
+    }
+    words.join(" ")
 }
 
 impl FromStr for ErrorBound {
     type Err = InvalidBound;
 
     fn from_str(given: &str) -> Result<Self, InvalidBound> {
-        let invalid = |reason: String| InvalidBound {
-            given: given.to_owned(),
-            reason,
+        let invalid = |reason: String| {
+            let other = respelled(given);
+            let is_valid = other != given && other.parse::<Self>().is_ok();
+            InvalidBound {
+                given: given.to_owned(),
+                reason,
+                advice: if is_valid {
+                    format!("Did you mean {other:?}?")
+                } else {
+                    FORMS.to_owned()
+                },
+            }
         };
         let number = |word: &str| {
             word.parse::<f64>()
@@ -113,6 +148,18 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("\"1e-3 of range\""));
+        for (given, meant) in [
+            ("80dB", "80 dB"),
+            (" 80  db", "80 dB"),
+            ("1e-3relative above 2", "1e-3 relative above 2"),
+            ("1e-3  Of Range", "1e-3 of range"),
+        ] {
+            let error = given.parse::<ErrorBound>().unwrap_err().to_string();
+            assert!(
+                error.ends_with(&format!(". Did you mean {meant:?}?")),
+                "{error}"
+            );
+        }
     }
 
     #[test]

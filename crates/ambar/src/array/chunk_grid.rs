@@ -92,9 +92,10 @@ impl ChunkGrid {
         };
         if chunk_shape.len() != spec.shape.len() || chunk_shape.contains(&0) {
             return Err(Error::invalid(format!(
-                "the chunk shape {chunk_shape:?} does not fit an array of {:?}; give a length of at least \
-                 1 for every dimension",
-                spec.shape
+                "the chunk shape {chunk_shape:?} does not fit an array of {:?}; give {} lengths of at least 1, \
+                 one for each dimension",
+                spec.shape,
+                spec.shape.len()
             )));
         }
         let chunk_bytes = checked_product(&chunk_shape, size).unwrap_or(u64::MAX);

@@ -153,7 +153,10 @@ impl<'a> TextParser<'a> {
         }
         self.at = start;
         let (low, high) = (range.start(), range.end());
-        Err(self.error(&format!("{expected} in {low}..={high}")))
+        Err(self.error(&match low == high {
+            true => format!("{expected}, {low}"),
+            false => format!("{expected}, from {low} to {high}"),
+        }))
     }
 
     /// Takes a count of items that follow. Each item needs at least one byte of text, so the size of the
