@@ -10,13 +10,13 @@ use crate::entropy::exceptions::Exceptions;
 use crate::error::{Result, invalid};
 use crate::simd::dispatch::vectorised;
 use crate::stream::bound_search::{BoundSearch, uniform_bound};
+use crate::stream::choice;
 use crate::stream::decode::decode_in_coding_order;
 use crate::stream::encode::{Workspace, encode_coded_values, has_many_literals};
 use crate::stream::header::{BoundKind, Header};
 use crate::stream::mean_error;
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::{Prelude, RelativeCoding};
-use crate::stream::tune;
 use std::borrow::Cow;
 
 /// Encodes `values` within an error bound: a number is an absolute bound, 0 is lossless.
@@ -86,7 +86,7 @@ pub fn tune<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    tune_coded_values(tune::tune, values, layout, bound.into())
+    tune_coded_values(choice::tune, values, layout, bound.into())
 }
 
 /// Chooses encoder parameters for small streams, which have contexts of rows, and tokens that are coded adaptively where
@@ -100,7 +100,7 @@ pub fn tune_small<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    tune_coded_values(tune::tune_small, values, layout, bound.into())
+    tune_coded_values(choice::tune_small, values, layout, bound.into())
 }
 
 /// Chooses encoder parameters for fast encoding and decoding: bit-packed streams for arrays, unless they are more than
@@ -113,7 +113,7 @@ pub fn tune_fast<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    tune_coded_values(tune::tune_fast, values, layout, bound.into())
+    tune_coded_values(choice::tune_fast, values, layout, bound.into())
 }
 
 /// A function that chooses encoder parameters for coded values within an absolute bound, which may be one of the root mean

@@ -3,12 +3,13 @@
 #[cfg(test)]
 mod bound_properties;
 pub(crate) mod bound_search;
+pub(crate) mod choice;
 pub(crate) mod coefficients;
 pub(crate) mod compress;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod header;
-mod interpolation_choice;
+pub(crate) mod input;
 pub(crate) mod mean_error;
 pub mod packet;
 #[cfg(test)]
@@ -17,7 +18,4 @@ pub(crate) mod params;
 pub(crate) mod prelude;
 #[cfg(test)]
 pub(crate) mod properties;
-pub(crate) mod sample;
-pub(crate) mod tune;
-mod wavelet_choice;
-pub(crate) mod weight_fit;
+mod write;

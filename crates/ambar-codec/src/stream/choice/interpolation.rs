@@ -6,8 +6,8 @@ use crate::element::Element;
 use crate::entropy::tables::log2;
 use crate::predict::interpolation::{DIMENSION_PAIRS, Interpolation, PhaseWeights, coded_pairs};
 use crate::quantize::float_order::difference;
+use crate::stream::choice::weight_fit::{self, Extra, Fit, FitPoint, FitPoints};
 use crate::stream::params::MAX_INTERPOLATIONS;
-use crate::stream::weight_fit::{self, Extra, Fit, FitPoint, FitPoints};
 use std::ops::Range;
 
 /// The interpolations of the finest levels.

@@ -1,19 +1,23 @@
 //! The choice of encoder parameters, by trials on a sample of the values.
 
+mod interpolation;
+mod sample;
+mod wavelets;
+mod weight_fit;
+
 use crate::domain::blocks;
 use crate::domain::components::with_moved_dimensions;
 use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
-use crate::stream::encode::{
-    Cost, EncoderInput, Workspace, encode_coded_values, estimate_cost, supported,
-};
+use crate::stream::encode::{Cost, Workspace, encode_coded_values, estimate_cost, supported};
 use crate::stream::header::Contexts;
-use crate::stream::interpolation_choice::{self, Proposals};
+use crate::stream::input::EncoderInput;
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
-use crate::stream::sample::{are_rougher, costliest_run, costliest_tile, difference_costs};
-use crate::stream::wavelet_choice::{choose_corrected_wavelets, choose_wavelets};
+use interpolation::Proposals;
+use sample::{are_rougher, costliest_run, costliest_tile, difference_costs};
+use wavelets::{choose_corrected_wavelets, choose_wavelets};
 
 /// Maximum number of values of a sample of an array or of blocks.
 const MAX_SAMPLE: usize = 1 << 16;
@@ -257,7 +261,7 @@ fn tune_by_sample<T: Element>(
         }
     }
     let propose = |input: &EncoderInput<'_, T>| {
-        interpolation_choice::propose(&input.regions, count, bound, settings.fits_weights)
+        interpolation::propose(&input.regions, count, bound, settings.fits_weights)
     };
     let proposals = match all.filter(|all| all.values.len() > input.count) {
         Some(all) => propose(&EncoderInput::new(
@@ -455,7 +459,7 @@ mod tests {
         let (layout, params) = (Layout::Array(&shape), EncoderParams::default());
         let (contexts, buffers) = (params.contexts(), &mut Vec::new());
         let input = EncoderInput::new(&values, &layout, bound, contexts, buffers).unwrap();
-        let proposals = interpolation_choice::propose(&input.regions, values.len(), bound, true);
+        let proposals = interpolation::propose(&input.regions, values.len(), bound, true);
         let mut workspace = Workspace::default();
         let mut size = |params, bound: ErrorBound| {
             let stream = crate::encode(&values, &layout, bound, Some(params), &mut workspace);

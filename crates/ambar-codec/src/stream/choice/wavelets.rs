@@ -4,11 +4,12 @@ use crate::domain::components::with_moved_dimensions;
 use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
+use crate::stream::choice::sample::{costliest_run, costliest_tile};
 use crate::stream::coefficients::ErrorTarget;
-use crate::stream::encode::{EncoderInput, Workspace, estimate_cost};
+use crate::stream::encode::{Workspace, estimate_cost};
+use crate::stream::input::EncoderInput;
 use crate::stream::mean_error::{self, ErrorBudget};
 use crate::stream::params::EncoderParams;
-use crate::stream::sample::{costliest_run, costliest_tile};
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
