@@ -15,7 +15,7 @@ from ambar._util.commit_context import CommitContext
 from ambar.parallel.collectives import Ranks, check_launched, mpi
 from ambar.store.dtypes import as_unmasked_array, describe, to_core
 from ambar.store.error_bounds import check_range
-from ambar.store.nodes import absolute, check_reserved
+from ambar.store.nodes import absolute, check_reserved, relative
 from ambar.store.urls import refuse_url
 from ambar.store.writer import (
     ArrayOptions,
@@ -196,10 +196,10 @@ class MpiWriter(CommitContext):
         UnsupportedError
             If the dtype has no fixed size.
         """
+        path, profile = relative(path), profile or self._profile
         check_layout(path, layout, ("grid",))
         check_dims(path, dims)
         check_reserved(attrs)
-        path, profile = absolute(path), profile or self._profile
         options = ArrayOptions(
             dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range
         )
@@ -231,7 +231,7 @@ class MpiWriter(CommitContext):
         OSError
             If the file system reports an error, such as a full disk; then nothing is committed.
         """
-        path = absolute(path)
+        path = relative(path)
         if path not in self._arrays:
             raise _core.InvalidError(
                 f"{path}: expected an array created since the last commit; call create_array first"
