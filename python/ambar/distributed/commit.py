@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, lengths_of
+from ambar._util.arguments import WriteMode, check_bytes, lengths_of
 from ambar._util.commit_context import CommitContext
 from ambar._util.text import plural
 from ambar.distributed.task import ArrayRegion, Invitation
@@ -553,8 +553,7 @@ def open(  # noqa: A001 - as `ambar.open`
             f"{without_secrets(os.fspath(path))}: tasks write a file, or a store of many objects, "
             "found the URL of one object; end the URL with '/'"
         )
-    if alignment < 1:
-        raise _core.InvalidError(f"invalid alignment: {alignment}; expected a number of bytes >= 1")
+    check_bytes("alignment", alignment, least=1)
     writer = create(path, mode, profile=profile, fsync=fsync, storage_options=storage_options)
     location = os.fspath(path)
     commit = SharedCommit(

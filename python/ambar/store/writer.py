@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, check_mode, check_unicode, is_unicode, lengths_of
+from ambar._util.arguments import (
+    WriteMode,
+    check_choice,
+    check_mode,
+    check_unicode,
+    is_unicode,
+    lengths_of,
+)
 from ambar._util.commit_context import CommitContext
 from ambar._util.output_files import name_target_on_full_disk
 from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
@@ -51,10 +58,10 @@ _HINTS: dict[Layout, Hints] = {
 
 def check_layout(path: str, layout: Layout | None, accepted: Sequence[str]) -> None:
     """Raise ValueError if a layout does not exist, or does not apply to an array."""
-    if layout is not None and layout not in tuple(_HINTS):
-        expected = ", ".join(map(repr, _HINTS))
-        raise _core.InvalidError(f"invalid layout {layout!r}: must be one of {expected}")
-    if layout is not None and layout not in accepted:
+    if layout is None:
+        return
+    check_choice("layout", layout, _HINTS)
+    if layout not in accepted:
         raise _core.InvalidError(
             f"{path}: layout={layout!r} applies to arrays with data; leave it out"
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._core import InvalidError
-from ambar._util.arguments import check_number
+from ambar._util.arguments import check_choice, check_number
 from ambar.snapshot.analysis.batches import (
     FRACTION,
     MAP_BYTES,
@@ -280,10 +280,7 @@ def checked_statistic(statistic: Statistic | None, weight: str | None) -> Statis
     """Return what a map contains: the integral without a weight, otherwise the mean by default."""
     if statistic is None:
         return "integral" if weight is None else "mean"
-    if statistic not in STATISTICS:
-        raise InvalidError(
-            f"invalid statistic {statistic!r}: must be one of {', '.join(map(repr, STATISTICS))}"
-        )
+    check_choice("statistic", statistic, STATISTICS)
     if statistic in ("integral", "maximum") and weight is not None:
         raise InvalidError(
             f"statistic={statistic!r} has no weight, found weight={weight!r}; leave one out"

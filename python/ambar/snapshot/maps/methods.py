@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar._util.arguments import check_number, explained_arguments, two_numbers
+from ambar._util.arguments import check_choice, check_number, explained_arguments, two_numbers
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
@@ -370,10 +370,7 @@ class ParticleMaps:
                 "expected a radius for method='spline' and for no other, found "
                 f"method={method!r} and radius={radius!r}"
             )
-        if method not in ("nearest", "cloud", "spline"):
-            raise InvalidError(
-                f"invalid method {method!r}: must be one of 'nearest', 'cloud', 'spline'"
-            )
+        check_choice("method", method, ("nearest", "cloud", "spline"))
         if weight == "volume":
             raise InvalidError(
                 "particles have no volume; give a field such as 'mass' as the weight"
