@@ -653,7 +653,7 @@ def _metrics(
     low, high = range_of(present)
     with np.errstate(over="ignore"):
         squares = np.square(difference / scale.unit)
-    mean_square = float(squares.mean()) if difference.size else 0.0
+        mean_square = float(squares.mean()) if difference.size else 0.0
     return ErrorMetrics(
         level,
         int(values.size),
@@ -669,7 +669,8 @@ def _metrics(
 def _spectrum(a: Operand, b: Operand, name: str) -> Spectrum:
     grids = a.grid(name, SPECTRUM_SIDE), b.grid(name, SPECTRUM_SIDE)
     for side, grid in zip((a, b), grids, strict=True):
-        if not np.isfinite(grid.values).all() or grid.values.mean() == 0:
+        scaled = grid.values / scale_of(grid.values).unit
+        if not np.isfinite(scaled).all() or scaled.mean() == 0:
             raise _core.InvalidError(
                 f"{side.location}: {name} has no power spectrum, which needs cells that fill the "
                 "box, finite values and a mean other than 0"
