@@ -292,10 +292,14 @@ def _unknown(source: Source, entry: str) -> Exception:
     available = source.components
     known = [*available, *dict.fromkeys(field for names in available.values() for field in names)]
     is_of_cells = owner in ("", "cells", *CELL_COMPONENTS) and has_cells(available)
-    if is_of_cells and resolve(entry.rpartition("/")[2], DERIVED) in DERIVED:
+    plain = entry.rpartition("/")[2]
+    if is_of_cells and resolve(plain, DERIVED) in DERIVED:
+        # Fields of files that are named as derived columns have another name in ambar.
+        renamed = f"{plain}_field"
+        hint = f", or give {renamed!r}, the field of the files" if renamed in known else ""
         return _core.NotFoundError(
             f"{source.location}: {entry!r} is a derived column of cells, which snapshot.amr.read "
-            "returns without loading it; leave it out"
+            f"returns without loading it; leave it out{hint}"
         )
     return _core.NotFoundError(
         f"{source.location}: no component or field {entry!r}; {suggestion(entry, known)}"
