@@ -56,6 +56,12 @@ def test_labels_are_those_of_papers() -> None:
     assert picture.artists[0].txt_label.get_text() == "100 $\\mathrm{pc}$"
     surface = "surface density [$\\mathrm{M_\\odot\\,pc^{-2}}$]"
     assert picture.child_axes[0].get_ylabel() == surface
+    for image in (
+        galaxy.amr.map("density", unit="Msun/pc**2", resolution=8),
+        galaxy.amr.project("density", level=4, unit="Msun/pc**2"),
+    ):
+        assert image.attrs["long_name"] == "surface density"
+        assert image.ambar.plot().child_axes[0].get_ylabel() == surface
     figure = draw(galaxy, plot(axis="edgeon", length_unit="kpc", resolution=8))
     assert figure.axes[0].get_xlabel() == "right [$\\mathrm{kpc}$]"
     assert figure.get_suptitle().startswith("edge-on, time ")

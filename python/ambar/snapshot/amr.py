@@ -16,6 +16,7 @@ from ambar.snapshot.derived.neighbours import VelocityGradients, gradient_formul
 from ambar.snapshot.field_names import CELL_COMPONENTS, WEIGHTS_OF_LINES
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.interop.raster import Chunks, raster
+from ambar.snapshot.maps.drawing import name_of_integral
 from ambar.snapshot.maps.methods import CellMaps
 from ambar.snapshot.regions import AXES, Box, Cut, Region, checked_levels, length_of_unit
 from ambar.snapshot.table import Table
@@ -510,7 +511,8 @@ class Amr(FieldRows, CellMaps):
         how = {"axis": number, "weight": weight}
         image = raster(self, "project", field, others, level, region, unit, chunks, threads, how)
         if weight is None:
-            image.attrs["long_name"] += f", integrated along {axis}"
+            name = name_of_integral(field, image.attrs["units"], along=str(axis))
+            image.attrs["long_name"] = name
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
 
     def to_xarray(self, fields: Iterable[str] | str | None = None) -> xr.Dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
 
 import numpy as np
@@ -175,9 +176,10 @@ class CellMaps:
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, self._footprint())
         axes = [name for name in AXES if name not in request.view.dims]
-        integral = f", integrated along {axes[0] if len(axes) == 1 else 'the line of sight'}"
+        along = axes[0] if len(axes) == 1 else "the line of sight"
+        name_of = partial(maps.name_of_integral, along=along)
         return maps.as_result(
-            fields, maps.as_arrays(rows, request, images, units, "volume", integral)
+            fields, maps.as_arrays(rows, request, images, units, "volume", name_of)
         )
 
     def velocity_cube(
@@ -400,7 +402,7 @@ class ParticleMaps:
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, footprint)
         return maps.as_result(
-            fields, maps.as_arrays(rows, request, images, units, "number", " per area")
+            fields, maps.as_arrays(rows, request, images, units, "number", _name_per_area)
         )
 
 
@@ -451,6 +453,11 @@ def _view_of(
         is_of_cells=not isinstance(rows, ParticleMaps),
         **rest,
     )
+
+
+def _name_per_area(field: str, _: str) -> str:
+    """Return the long name of the integral of a column of particles."""
+    return f"{field.replace('_', ' ')} per area"
 
 
 def _spin(rows: FieldRows, center: tuple[float, ...], selection: Selection) -> np.ndarray:
