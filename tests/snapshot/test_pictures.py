@@ -379,6 +379,18 @@ def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
     assert axes.get_legend() is None
     profiles["density"].ambar.plot(ax=axes, label="again")
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["density", "again"]
+    steep = profiles["density"] * 0 + 10.0 ** np.arange(8)
+    for values, log, expected in (
+        (steep, None, "log"),
+        (steep, False, "linear"),
+        (steep % 1e7, None, "linear"),  # has a bin of 0
+        (steep[:3], None, "linear"),
+        (steep.drop_vars(["radius_lower", "radius_upper"]), None, "linear"),
+    ):
+        assert values.ambar.plot(log=log).get_yscale() == expected
+    axes = steep.ambar.plot()
+    assert steep[:3].ambar.plot(ax=axes).get_yscale() == "log"
+    assert steep.ambar.plot(limits=(1.0, 10.0)).get_yscale() == "linear"
     both = profiles.ambar.plot()
     assert [one.get_ylabel().split()[0] for one in both] == ["density", "pressure"]
     assert image.ambar.plot().get_title().startswith("y = 0.5, time 0.0012")

@@ -96,7 +96,7 @@ def _panel(
         y = np.repeat(values, 2) if is_histogram else values
         return LinePanel(
             lines=[Line(x=x, y=y, label=name)],
-            is_log=(logs[0], bool(log)),
+            is_log=(logs[0], None if log is None and is_histogram else bool(log)),
             limits=limits,
             x_label=" " if axis.is_time else labels[0],
             y_label=text,
