@@ -86,7 +86,7 @@ def names_of(what: str, names: object) -> list[str]:
     given: list[object] = list(names) if isinstance(names, Iterable) else [names]
     found = [name for name in given if isinstance(name, str)]
     if len(found) < len(given):
-        raise TypeError(f"invalid {what}: {names!r:.80}; expected a name, or a list of names")
+        raise TypeError(f"invalid {what}: expected a name, or a list of names, found {names!r:.80}")
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import text
+from ambar._util.arguments import names_of
 from ambar._util.user_warnings import warn
 from ambar.comparison.bounds import CheckedBound, check_bounds
 from ambar.comparison.error_metrics import (
@@ -505,7 +506,7 @@ def compare(
     common = [name for name in a.fields if name in b.fields]
     tables = [name for name in a.tables if name in b.tables]
     everything = [*common, *tables]
-    requested = everything if fields is None else [fields] if isinstance(fields, str) else fields
+    requested = everything if fields is None else names_of("fields", fields)
     full_names = {
         name: [full for full in (*a.named(name), name) if full in everything] for name in requested
     }

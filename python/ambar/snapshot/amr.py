@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import check_number, explained_arguments
+from ambar._util.arguments import check_number, explained_arguments, names_of
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import FRACTION, Selection, with_fraction
 from ambar.snapshot.derived.catalog import Formula, cell_formulas
@@ -548,7 +548,7 @@ class Amr(FieldRows, CellMaps):
         """
         names = self._default_columns
         if fields is not None:
-            names = [*self._tree_columns, *([fields] if isinstance(fields, str) else fields)]
+            names = [*self._tree_columns, *names_of("fields", fields)]
         dataset = self._dataset(names, "cell")
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
 

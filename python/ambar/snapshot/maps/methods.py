@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar._util.arguments import check_choice, check_number, explained_arguments, two_numbers
+from ambar._util.arguments import (
+    check_choice,
+    check_number,
+    explained_arguments,
+    names_of,
+    two_numbers,
+)
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
@@ -153,7 +159,7 @@ class CellMaps:
         (['vx', 'vz'], 32)
         """
         rows = cast("FieldRows", self)
-        names = [fields] if isinstance(fields, str) else list(fields)
+        names = names_of("fields", fields)
         selection = Selection(region, levels, where, threads, cut)
         weight = WEIGHTS_OF_LINES.get(weight or "", weight)
         view = _view_of(
@@ -366,7 +372,7 @@ class ParticleMaps:
         True
         """
         rows = cast("FieldRows", self)
-        names = [fields] if isinstance(fields, str) else list(fields)
+        names = names_of("fields", fields)
         if (method == "spline") != (radius is not None):
             raise InvalidError(
                 "expected a radius for method='spline' and for no other, found "
