@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, check_mode, lengths_of
+from ambar._util.arguments import WriteMode, check_bytes, check_choice, check_mode, lengths_of
 from ambar._util.commit_context import CommitContext
 from ambar.parallel.collectives import Ranks, check_launched, mpi
 from ambar.store.dtypes import as_unmasked_array, describe, to_core
 from ambar.store.error_bounds import check_range
-from ambar.store.nodes import absolute, check_reserved
+from ambar.store.nodes import absolute, check_reserved, relative
 from ambar.store.urls import refuse_url
 from ambar.store.writer import (
     ArrayOptions,
@@ -196,10 +196,10 @@ class MpiWriter(CommitContext):
         UnsupportedError
             If the dtype has no fixed size.
         """
+        path, profile = relative(path), profile or self._profile
         check_layout(path, layout, ("grid",))
         check_dims(path, dims)
         check_reserved(attrs)
-        path, profile = absolute(path), profile or self._profile
         options = ArrayOptions(
             dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range
         )
@@ -231,7 +231,7 @@ class MpiWriter(CommitContext):
         OSError
             If the file system reports an error, such as a full disk; then nothing is committed.
         """
-        path = absolute(path)
+        path = relative(path)
         if path not in self._arrays:
             raise _core.InvalidError(
                 f"{path}: expected an array created since the last commit; call create_array first"
@@ -414,6 +414,8 @@ def create(
     ValueError
         If an argument is invalid, the level of thread support is too low for `queue_bytes`, or the
         launcher started several processes but MPI sees one.
+    TypeError
+        If `comm` is not an intracommunicator.
     OSError
         If the file system reports an error on any rank.
 
@@ -432,8 +434,14 @@ def create(
     core = invitation = None
     try:
         with ranks.together():
+            check_choice("profile", profile, get_args(Profile))
             if ranks.rank == 0:
                 check_mode(mode)
+                check_bytes("alignment", alignment, least=1)
+                check_bytes("extent", extent)
+                check_bytes("queue_bytes", queue_bytes)
+                if placement is not None:
+                    check_choice("placement", placement, get_args(Placement))
                 placement, queue = _background(placement, queue_bytes, ranks.size)
                 core = _core.RankWriter.first(
                     path,
@@ -466,8 +474,6 @@ def _background(
     placement: Placement | None, queue_bytes: int, ranks: int
 ) -> tuple[Placement, int | None]:
     """Return how ranks get extents, and the bytes of the queue; None without one."""
-    if queue_bytes < 0:
-        raise _core.InvalidError(f"expected queue_bytes of at least 0, found {queue_bytes}")
     if queue_bytes == 0:
         return placement or "counter", None
     if placement == "counter" and ranks > 1:

@@ -25,6 +25,7 @@ from ambar.store.error_bounds import parse_bounds
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
+from tests.helpers.plotfile_writer import Plotfile
 from tests.helpers.sample_outputs import CASES, amrex_sample, output
 
 
@@ -308,6 +309,38 @@ def test_ls(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "amr/density" not in out
     _, out, _ = run(capsys, "ls", store, "--json")
     assert "amr/density" in [row["path"] for row in json.loads(out)]
+
+
+def test_names_in_tables_are_verbatim_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection, store = tmp_path / "c.ambar", tmp_path / "s.ambar"
+    with ambar.open_collection(collection, "w") as writer:
+        writer.add("two\nlines [bold]", {"x": np.arange(3.0)})
+    with ambar.create(store) as writer:
+        writer.create_array("x [bold]", np.arange(3.0))
+    assert "\ntwo\\nlines [bold] " in run(capsys, "ls", collection)[1]
+    for command in ("ls", "info"):
+        assert "\nx [bold] " in run(capsys, command, store)[1]
+
+
+def test_arrays_with_other_names_than_their_fields_are_listed_with_these(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(3)
+    Plotfile(
+        ["density", "box"],
+        (8, 8, 8),
+        (0.0, 0.0, 0.0),
+        (1.0, 1.0, 1.0),
+        [[((0, 0, 0), (7, 7, 7))]],
+        lambda *_: random.random((2, 8, 8, 8)),
+    ).write(tmp_path / "plt00000")
+    ambar.convert(tmp_path / "plt00000", tmp_path / "x.ambar", error_bound=1e-3)
+    _, out, _ = run(capsys, "info", tmp_path / "x.ambar")
+    assert "amr/level_0/field_1 (box) " in out
+    bounds = [line.split() for line in out.splitlines() if " 1e-3" in line]
+    assert bounds == [["amr/density", "0.001", "1e-3"], ["amr/box", "0.001", "1e-3"]]
 
 
 def test_verify_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

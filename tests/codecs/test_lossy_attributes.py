@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ambar
+from tests.helpers.amrex_plotfiles import write_plotfile
 
 BOUND = "lossy_compression_error_bound"
 STATED: dict[float | str, dict[str, Any]] = {
@@ -89,3 +90,16 @@ def test_they_follow_what_is_written_last(path: Path, tmp_path: Path) -> None:
     xr.testing.assert_identical(xr.open_dataset(exact, engine="ambar"), dataset)
     assert ambar.open_store(exact)["a0"].attrs.items() >= dataset["a0"].attrs.items()
     assert ambar.open_store(exact)["a0"].lossy_attrs == {}
+
+
+def test_fields_with_arrays_of_other_names_state_the_sum_of_bounds(tmp_path: Path) -> None:
+    """They stated the bound of the last copy."""
+    xr = pytest.importorskip("xarray")
+    first, second = tmp_path / "first.ambar", tmp_path / "second.ambar"
+    source = write_plotfile(
+        tmp_path / "plt", fields=dict.fromkeys(["density", "box"], lambda *places: places[0])
+    )
+    ambar.convert(source, first, error_bound=1e-3)
+    ambar.convert(first, second, error_bound=1e-2)
+    found = xr.open_dataset(second, engine="ambar", group="amr/level_0")
+    assert {array.attrs[BOUND] for array in (found["density"], found["field_1"])} == {"1.1e-2"}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -198,6 +199,8 @@ def _objects(*values: Any) -> np.ndarray:
         (_objects(b"\0", b"\0\0", NAN, b"\0x"), 1),
         (_objects("\0", "\0a", "b", ""), 0),
         (_objects(None, NAN, None, NAN), 4),
+        (_objects("a", pd.NA, "b", pd.NA), 2),
+        (_objects(pd.NA, b"a", NAN, None), 3),
     ],
 )
 def test_missing_texts_come_back_as_nan(path: Path, values: np.ndarray, nulls: int) -> None:
@@ -206,7 +209,7 @@ def test_missing_texts_come_back_as_nan(path: Path, values: np.ndarray, nulls: i
     datasets = {"a": {"q": ("x", values)}, "b": {"q": ("x", other)}, "c": {"q": ("x", other[:1])}}
     profiles = written(path, datasets)
     for name, (_, given) in ((name, dataset["q"]) for name, dataset in datasets.items()):
-        expected = [NAN if v is None or v != v else v for v in given]  # noqa: PLR0124 - NaN
+        expected = [NAN if pd.isna(v) else v for v in given]
         for found in (
             profiles.load(name).q,
             profiles[name].q[:],

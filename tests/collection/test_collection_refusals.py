@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -27,6 +28,11 @@ def _arrays() -> np.ndarray:
     return values
 
 
+def _multi_index() -> xr.Dataset:
+    index = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["k", "n"])
+    return xr.Dataset(coords=xr.Coordinates.from_pandas_multiindex(index, "row"))
+
+
 def _surrogate() -> np.ndarray:
     values = np.array(["a", "b"], object)
     values[1] = "\udcff"
@@ -44,6 +50,7 @@ def _surrogate() -> np.ndarray:
         ({"v": np.array(["a", 1.5], object)}, "v has objects of float, str"),
         ({"v": np.array([b"a", "b"], object)}, "v has objects of bytes, str"),
         ({"v": ("x", _arrays())}, r"v has objects that are arrays \(list, ndarray of float32\)"),
+        (_multi_index(), r"row has objects that are tuples, as a MultiIndex .* reset_index\(\)"),
         ({"v": ("x", _surrogate())}, "v has a string that is not valid Unicode"),
         ({"v": ("x", [1], {"a": object()})}, "v: attribute 'a': expected strings, .* found object"),
         ({"v": ("x", [1], {"a": ["\udcff"]})}, "v: attribute 'a': .* surrogates not allowed"),

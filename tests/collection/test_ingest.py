@@ -459,12 +459,30 @@ def test_groups_that_exhaust_netcdf_are_refused(
         ambar.ingest(path, tmp_path / "x.ambar", **QUICK)
 
 
+def test_patterns_choose_variables_of_files_as_those_of_stores(tmp_path: Path) -> None:
+    names = ("salinity", "temp", "temp_error", "flags[1]")
+    dataset = xr.Dataset({name: ("depth", np.arange(2.0)) for name in names})
+    write(dataset.assign_coords(depth=[0.0, 1.0]), tmp_path / "p0.zarr")
+    stored = tmp_path / "all.ambar"
+    ambar.ingest(tmp_path / "p0.zarr", stored, **QUICK)
+    for number, source in enumerate((tmp_path / "p0.zarr", stored)):
+        for pattern, expected in (
+            ("temp*", ["depth", "temp", "temp_error"]),
+            ("flags[1]", ["depth", "flags[1]"]),
+        ):
+            target = tmp_path / "x.ambar"
+            ambar.convert(source, target, mode="w", fields=[pattern])
+            assert sorted(ambar.open_collection(target).variables) == sorted(expected), number
+        with pytest.raises(KeyError, match=r"no variable 'x\*'; available: .*salinity, temp"):
+            ambar.convert(source, target, mode="w", fields=["x*"])
+
+
 def test_an_error_that_all_files_have_has_no_hint_to_skip(tmp_path: Path, zarrs: Path) -> None:
-    with pytest.raises(KeyError, match=r"p0\.zarr: has none of the variables nosuch") as found:
+    with pytest.raises(KeyError, match=r"p0\.zarr: no variable 'nosuch'; available: ") as found:
         ambar.ingest(zarrs, tmp_path / "x.ambar", variables=["nosuch"], **QUICK)
     assert "on_error" not in str(found.value)
     write(xr.Dataset({"wind": ("x", [1.0])}), zarrs / "p1a.zarr")
-    with pytest.raises(KeyError, match=r"p1a\.zarr: has none .*use on_error='skip'"):
+    with pytest.raises(KeyError, match=r"p1a\.zarr: no variable .*use on_error='skip'"):
         ambar.ingest(zarrs, tmp_path / "x.ambar", variables=["count"], **QUICK)
 
 
@@ -738,7 +756,7 @@ def test_options(tmp_path: Path, zarrs: Path) -> None:
     with pytest.raises(FileExistsError):
         ambar.ingest(zarrs, target)
     for on_error in ("stop", "skip"):
-        with pytest.raises(KeyError, match=r"p0\.zarr: has none of the variables wind"):
+        with pytest.raises(KeyError, match=r"p0\.zarr: no variable 'wind'; available: "):
             ambar.ingest(zarrs, target, variables=["wind"], mode="w", on_error=on_error, **QUICK)
         # Nothing was taken in, so that the store that was to be replaced is unchanged.
         assert len(ambar.open_collection(target)) == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,30 @@ def test_nothing_compared_is_not_held(tmp_path: Path) -> None:
             writer.create_array(name, np.arange(3))
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
     assert (found.fields, found.only_in_original, found.held) == ([], ["a"], False)
+
+
+def test_values_near_the_largest_number_cause_no_warnings_of_numpy(tmp_path: Path) -> None:
+    """Medians, means and the division by the scale of other values overflowed."""
+
+    def large(*places: np.ndarray) -> np.ndarray:
+        return 1.6e308 + 1e307 * places[0]
+
+    def small(*places: np.ndarray) -> np.ndarray:
+        return large(*places) / 1e308
+
+    first, other = (
+        write_plotfile(tmp_path / name, fields={"a": field})
+        for name, field in (("large", large), ("small", small))
+    )
+    store = tmp_path / "x.ambar"
+    ambar.convert(first, store, error_bound="1e-3 of range", fsync=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ambar.compare(first, store, spectrum="a")
+        assert ambar.compare(other, first).fields[0].all.max_error > 1e308
+    assert found.held
+    assert found.spectrum is not None
+    assert found.spectrum.ratio == pytest.approx([1.0] * len(found.spectrum.k), abs=0.2)
 
 
 @pytest.mark.parametrize("size", [1e300, 1e308, 1e-300, 5e-324])

@@ -507,6 +507,11 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
     assert (tmp_path / "part" / "Header").read_text().startswith("HyperCLaw-V1.1\n1\nx\n3\n")
     with pytest.raises(ValueError, match="expected unique names of fields"):
         ambar.convert(plotfile, part, fields=["density", "density"], mode="w")
+    expected_error = "'x' is a derived column of .*; leave it out, or give 'x_field'"
+    with pytest.raises(KeyError, match=expected_error):
+        ambar.convert(exact, part, fields=["x"], mode="w")
+    with pytest.raises(KeyError, match=expected_error):
+        ambar.open_snapshot(plotfile).load(["x"])
 
 
 def test_fields_whose_names_contain_a_slash(tmp_path: Path) -> None:

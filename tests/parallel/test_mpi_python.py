@@ -63,6 +63,62 @@ with ambar.mpi.create(sys.argv[1], fsync=False) as writer:
 """
 
 
+INVALID = """
+import sys
+import ambar.mpi
+from mpi4py import MPI
+rank = MPI.COMM_WORLD.rank
+bad_on_rank_1 = "x" if rank == 1 else "fast"
+for given in (
+    {"comm": 3},
+    {"comm": MPI.COMM_NULL},
+    {"profile": bad_on_rank_1},
+    {"mode": "x"},
+    {"placement": "x"},
+    {"placement": 3},
+    {"alignment": 0},
+    {"extent": -1},
+    {"queue_bytes": "x"},
+    {"threads": 0},
+):
+    try:
+        ambar.mpi.create(sys.argv[1], **given).close()
+        found = "no error"
+    except (TypeError, ValueError) as error:
+        found = f"{type(error).__name__}: {error}".partition("; ")[0]
+    sys.stdout.write(f"{rank} {found}\\n")
+"""
+
+
+@each_mpi
+def test_invalid_arguments_are_the_same_error_on_all_ranks(mpi: Mpi, tmp_path: Path) -> None:
+    path, program = tmp_path / "x.ambar", tmp_path / "invalid.py"
+    program.write_text(INVALID)
+    lines = python_run(mpi, 2, tmp_path, program, path).stdout.splitlines()
+    found = [
+        [line.partition(" ")[2] for line in lines if line.startswith(f"{rank} ")]
+        for rank in range(2)
+    ]
+    comm = "TypeError: invalid comm: expected an intracommunicator of mpi4py, such as"
+    assert found[0] == [
+        f"{comm} MPI.COMM_WORLD, found 3",
+        f"{comm} MPI.COMM_WORLD, found MPI.COMM_NULL",
+        "InvalidError: rank 1: invalid profile 'x': must be one of 'fast', 'balanced', 'small', "
+        "'raw'",
+        "InvalidError: invalid mode 'x': must be one of 'w-', 'w', 'a'",
+        "InvalidError: invalid placement 'x': must be one of 'counter', 'reserved'",
+        "InvalidError: invalid placement 3: must be one of 'counter', 'reserved'",
+        "InvalidError: invalid alignment: 0",
+        "InvalidError: invalid extent: -1",
+        "InvalidError: invalid queue_bytes: 'x'",
+        "InvalidError: invalid number of threads: 0",
+    ]
+    assert [text.replace("rank 0: ", "") for text in found[1]] == [
+        text.replace("rank 1: ", "") for text in found[0]
+    ]
+    assert not path.exists()
+
+
 @each_mpi
 def test_steps_are_followed_while_ranks_write_them(mpi: Mpi, tmp_path: Path) -> None:
     path, program = tmp_path / "x.ambar", tmp_path / "steps.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,29 @@ def test_arguments_of_another_type() -> None:
     amr = ambar.open_snapshot(output("gravpart")).amr
     calls: list[dict[str, Any]] = [{"fields": 3}, {"fields": [3]}, {"where": 3}]
     for call in calls:
-        with pytest.raises(TypeError, match="expected .*found 3"):
+        with pytest.raises(TypeError, match=r"expected .*found \[?3"):
             amr.read(**call)
+    snapshot = ambar.open_snapshot(output("gravpart"))
+    methods: list[Any] = [
+        amr.map,
+        amr.statistics,
+        amr.to_xarray,
+        amr.histogram,
+        snapshot.particles.map,
+        snapshot.load,
+        snapshot.plot,
+        partial(amr.profile, "radius"),
+    ]
+    for method in methods:
+        with pytest.raises(TypeError, match=r"expected .*name.*, found \[3\]"):
+            method([3])
+    for method in (*methods[:3], *methods[4:]):
+        with pytest.raises(TypeError, match="expected a name, or a list of names, found 3"):
+            method(3)
+    box: Any = ambar.OrientedBox
+    for sides in (3, None, "abc", (1, 1)):
+        with pytest.raises(ambar.InvalidError, match="expected three sides of a box, found"):
+            amr.read("x", region=box("bc", sides))
     wrong: Any = True
     with pytest.raises(TypeError, match="expected the name of a field, found True"):
         amr.project("density", weight=wrong)

@@ -56,6 +56,12 @@ def test_labels_are_those_of_papers() -> None:
     assert picture.artists[0].txt_label.get_text() == "100 $\\mathrm{pc}$"
     surface = "surface density [$\\mathrm{M_\\odot\\,pc^{-2}}$]"
     assert picture.child_axes[0].get_ylabel() == surface
+    for image in (
+        galaxy.amr.map("density", unit="Msun/pc**2", resolution=8),
+        galaxy.amr.project("density", level=4, unit="Msun/pc**2"),
+    ):
+        assert image.attrs["long_name"] == "surface density"
+        assert image.ambar.plot().child_axes[0].get_ylabel() == surface
     figure = draw(galaxy, plot(axis="edgeon", length_unit="kpc", resolution=8))
     assert figure.axes[0].get_xlabel() == "right [$\\mathrm{kpc}$]"
     assert figure.get_suptitle().startswith("edge-on, time ")
@@ -373,6 +379,18 @@ def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
     assert axes.get_legend() is None
     profiles["density"].ambar.plot(ax=axes, label="again")
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["density", "again"]
+    steep = profiles["density"] * 0 + 10.0 ** np.arange(8)
+    for values, log, expected in (
+        (steep, None, "log"),
+        (steep, False, "linear"),
+        (steep % 1e7, None, "linear"),  # has a bin of 0
+        (steep[:3], None, "linear"),
+        (steep.drop_vars(["radius_lower", "radius_upper"]), None, "linear"),
+    ):
+        assert values.ambar.plot(log=log).get_yscale() == expected
+    axes = steep.ambar.plot()
+    assert steep[:3].ambar.plot(ax=axes).get_yscale() == "log"
+    assert steep.ambar.plot(limits=(1.0, 10.0)).get_yscale() == "linear"
     both = profiles.ambar.plot()
     assert [one.get_ylabel().split()[0] for one in both] == ["density", "pressure"]
     assert image.ambar.plot().get_title().startswith("y = 0.5, time 0.0012")

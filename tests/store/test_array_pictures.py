@@ -268,6 +268,14 @@ def test_grids_of_a_collection_are_maps(tmp_path: Path) -> None:
     np.testing.assert_array_equal(axes.images[0].get_array(), values[0])
     assert axes.get_title() == "first (1 of 2), time = 2024-01-01 00:00 (1 of 2)"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("lon", "lat")
+    values[0] = np.nan
+    gaps = {"later": dataset, "never": dataset.isel(time=[0]).assign_attrs(empty=1)}
+    stored = written(tmp_path / "gaps.ambar", gaps)
+    (axes,) = collection.draw(stored, CollectionPlot(path="x")).axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), values[1])
+    assert axes.get_title() == "later (1 of 2), time = 2024-01-02 00:00 (2 of 2)"
+    with pytest.raises(ambar.InvalidError, match="'sst' to draw, found only missing ones in .*'ne"):
+        collection.draw(stored, CollectionPlot(path="x", where="empty == 1"))
     days = Line(x=np.arange(19723.0, 19727.5, 0.5), y=np.zeros(9))
     panel = LinePanel(lines=[days], x_label=" ", are_dates=(True, False))
     with warnings.catch_warnings():

@@ -433,10 +433,13 @@ def test_values_of_another_dtype_are_refused(tmp_path: Path, name: str, data: np
         for key, values in arrays.items():
             writer.create_array(key, values)
     with ambar.create(path, "a", fsync=False) as writer:
-        with pytest.raises(ValueError, match=f"{name}: .*values of"):
-            writer.write_region(name, data, (0,))
-        with pytest.raises(ValueError, match=f"{name}: .*values of"):
-            writer.append(name, data)
+        for path_of_array in (name, f"/{name}"):
+            with pytest.raises(ValueError, match=f"^{name}: expected values of"):
+                writer.write_region(path_of_array, data, (0,))
+            with pytest.raises(ValueError, match=f"^{name}: expected values of"):
+                writer.append(path_of_array, data)
+            with pytest.raises(ValueError, match=f"^{name}: expected rows of one shape"):
+                writer.append(path_of_array, data[0])
     for key, values in arrays.items():
         np.testing.assert_array_equal(ambar.open_store(path)[key][...], values)
 

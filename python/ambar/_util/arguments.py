@@ -7,7 +7,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Literal, SupportsFloat, TypeVar, cast, get_args
+from typing import Any, Literal, SupportsFloat, SupportsIndex, TypeVar, cast, get_args
 
 from ambar import _core
 
@@ -86,7 +86,7 @@ def names_of(what: str, names: object) -> list[str]:
     given: list[object] = list(names) if isinstance(names, Iterable) else [names]
     found = [name for name in given if isinstance(name, str)]
     if len(found) < len(given):
-        raise TypeError(f"invalid {what}: {names!r:.80}; expected a name, or a list of names")
+        raise TypeError(f"invalid {what}: expected a name, or a list of names, found {names!r:.80}")
     return found
 
 
@@ -110,6 +110,23 @@ def two_numbers(what: str, values: object) -> tuple[float, float]:
     return low, high
 
 
+def check_choice(what: str, value: object, accepted: Iterable[str]) -> None:
+    """Raise ValueError for an argument that is not an accepted string; `what` is its name."""
+    choices = tuple(accepted)
+    if value not in choices:
+        expected = ", ".join(map(repr, choices))
+        raise _core.InvalidError(f"invalid {what} {value!r:.80}: must be one of {expected}")
+
+
+def check_bytes(name: str, value: object, least: int = 0) -> None:
+    """Raise ValueError if an argument is not an integer number of bytes from `least` on."""
+    count = operator.index(value) if isinstance(value, SupportsIndex) else -1
+    if not least <= count < _LENGTHS_BELOW:
+        raise _core.InvalidError(
+            f"invalid {name}: {value!r:.80}; expected a number of bytes >= {least}"
+        )
+
+
 def check_mode(mode: str, accepted: Any = WriteMode) -> None:
     """Refuse a mode that is not in a ``Literal``.
 
@@ -125,10 +142,7 @@ def check_mode(mode: str, accepted: Any = WriteMode) -> None:
     ValueError
         If `mode` is not one of them.
     """
-    modes = get_args(accepted)
-    if mode not in modes:
-        expected = ", ".join(map(repr, modes))
-        raise ValueError(f"invalid mode {mode!r}: must be one of {expected}")
+    check_choice("mode", mode, get_args(accepted))
 
 
 class PositionError(IndexError):

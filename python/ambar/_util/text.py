@@ -26,6 +26,17 @@ def size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
 
 
+def printable(text: str) -> str:
+    r"""Return a text with escapes in place of line breaks and other control characters.
+
+    Examples
+    --------
+    >>> print(printable("two\nlines"))
+    two\nlines
+    """
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
 def plural(count: int, noun: str) -> str:
     """Return a number with a noun.
 
@@ -162,7 +173,7 @@ def columns(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
     ['  x        5  m', '  rho  1,200  kg']
     """
     rows = [list(row) for row in rows]
-    cells = [[f"{c:,}" if _is_count(c) else str(c) for c in row] for row in rows]
+    cells = [[f"{c:,}" if _is_count(c) else printable(str(c)) for c in row] for row in rows]
     count = max(map(len, cells), default=0)
     widths = [max(len(row[n]) for row in cells if n < len(row)) for n in range(count)]
     return [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from ambar._util.progress import progress_function
 from ambar.cli.options import Debug, Exit, Json, Progress, Threads, option, parse_list
 from ambar.cli.output import (
+    cell,
     console,
     plain_table,
     print_json,
@@ -124,7 +124,7 @@ def _show_ranges(fields: list[FieldComparison]) -> None:
                 ssim_text(part.ssim),
             )
             table.add_row(
-                escape(one.field) if part is one.all else "",
+                cell(one.field) if part is one.all else "",
                 *[level] * has_levels,
                 f"{part.cells:,}",
                 value_text(part.lowest, one.time_dtype),

@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.text import Text
 
-from ambar._util.text import size
+from ambar._util.text import printable, size
 from ambar.cli.options import COMMIT, Debug, Json, option
-from ambar.cli.output import LISTED, console, errors, plain_table, print_json, show_result
+from ambar.cli.output import (
+    LISTED,
+    cell,
+    console,
+    errors,
+    plain_table,
+    print_json,
+    show_result,
+)
 
 StorePath = Annotated[str, typer.Argument(help="A store in a single file.")]
 
@@ -52,18 +59,13 @@ def log(
         table.add_row(
             str(commit.number),
             commit.time.astimezone().isoformat(" ", "seconds"),
-            escape(_printable(", ".join(commit.tags))),
-            Text(_printable(commit.message), no_wrap=True, overflow="ellipsis"),
+            cell(", ".join(commit.tags)),
+            Text(printable(commit.message), no_wrap=True, overflow="ellipsis"),
             f"{commit.written:,}",
             f"{commit.removed:,}",
             size(commit.bytes),
         )
     console.print(table)
-
-
-def _printable(text: str) -> str:
-    """Return the text with escapes in place of control characters, as those of terminals."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def watch(
@@ -155,7 +157,7 @@ def _list_tags(tags: dict[str, int], *, as_json: bool) -> None:
         return
     table = plain_table("tag", "commit")
     for name, number in tags.items():
-        table.add_row(escape(_printable(name)), str(number))
+        table.add_row(cell(name), str(number))
     console.print(table)
 
 

@@ -8,12 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ambar._util.text import change, plural, ratio, size, span, times_text
 from ambar.cli.options import Commit, Debug, Json, flag
 from ambar.cli.output import (
     LISTED,
+    cell,
     console,
     dead_bytes,
     plain_table,
@@ -130,7 +130,7 @@ def ls(
     for row in rows:
         shape = "x".join(map(str, row.get("shape", []))) if "shape" in row else ""
         stored = size(row["stored_bytes"]) if "stored_bytes" in row else ""
-        table.add_row(row["path"], row["type"], shape, stored)
+        table.add_row(cell(row["path"]), cell(row["type"]), shape, stored)
     console.print(table)
 
 
@@ -148,7 +148,7 @@ def _list_collection(path: str, store: Store, *, every: bool, as_json: bool) -> 
     table = plain_table("dataset", "family", "sizes", left=1)
     for row in rows if every else islice(rows, LISTED):
         sizes = ", ".join(f"{dim}: {length:,}" for dim, length in row["sizes"].items())
-        table.add_row(escape(row["name"]), str(row["family"]), escape(sizes))
+        table.add_row(cell(row["name"]), str(row["family"]), cell(sizes))
     console.print(table)
     if not every and len(collection) > LISTED:
         more = f"... and {len(collection) - LISTED:,} more datasets; --all lists all"
@@ -228,9 +228,9 @@ def _show_output(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001
 def _show_components(components: dict[str, list[str]], missing: dict[str, str]) -> None:
     table = plain_table("component", "fields", left=2)
     for name, fields in components.items():
-        table.add_row(name, ", ".join(fields))
+        table.add_row(cell(name), cell(", ".join(fields)))
     for name, why in missing.items():
-        table.add_row(f"[dim]{name}[/dim]", f"[dim]none: {why}[/dim]")
+        table.add_row(f"[dim]{cell(name)}[/dim]", f"[dim]none: {cell(why)}[/dim]")
     show_table(table)
 
 
@@ -260,7 +260,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
         if group["kind"] == "amr":
             _show_levels(group)
     show_bounds(_BOUND_COLUMNS, _bound_rows(found))
-    _show_arrays(found["arrays"], every=every)
+    _show_arrays(found, every=every)
 
 
 def _show_checkpoint(found: dict[str, Any], *, every: bool) -> None:
@@ -273,9 +273,9 @@ def _show_checkpoint(found: dict[str, Any], *, every: bool) -> None:
     for name, about in found["multifabs"].items():
         kind = "cells" if set(about["type"].split(",")) == {"0"} else f"nodes ({about['type']})"
         counts = [f"{about[key]:,}" for key in ("fabs", "components", "values")]
-        table.add_row(escape(name), *counts[:2], kind, counts[2])
+        table.add_row(cell(name), *counts[:2], kind, counts[2])
     show_table(table)
-    _show_arrays(found["arrays"], every=every)
+    _show_arrays(found, every=every)
 
 
 def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -287,6 +287,7 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     from ambar import _core
     from ambar.store.nodes import field_of
 
+    fields = _fields_by_array(found)
     rows: list[tuple[str, str, str]] = []
     stated: set[str] = set()
     for group in found["groups"]:
@@ -300,10 +301,24 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
             rows += [(own + target, "-", given.pop(target)) for target in parts]
         rows += [(own + target, "-", bound) for target, bound in given.items()]
     for array in found["arrays"]:
-        path = "/".join(field_of(array["path"])).lstrip("/")
+        group, name = field_of(array["path"])
+        path = f"{group}/{fields.get(array['path'], name)}".lstrip("/")
         if array["error_bound"] and path not in stated:
             rows.append((array["path"], _core.format_bound(array["error_bound"]), "-"))
     return rows
+
+
+def _fields_by_array(found: dict[str, Any]) -> dict[str, str]:
+    """Return the fields whose arrays have other names, by the path of the array."""
+    from ambar.store.nodes import field_of
+
+    names = {
+        (group["path"].strip("/"), array): field
+        for group in found["groups"]
+        for field, array in _dict(group, "arrays")
+    }
+    owners = {array["path"]: field_of(array["path"]) for array in found["arrays"]}
+    return {path: names[owner] for path, owner in owners.items() if owner in names}
 
 
 def _bound_rows_of_series(found: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -334,10 +349,10 @@ def _show_steps(snapshots: list[dict[str, Any]]) -> None:
     table = plain_table("output", "time", *["aexp"] * is_cosmological, "components", left=1)
     for snapshot, aexp in zip(snapshots, scale_factors, strict=True):
         table.add_row(
-            snapshot["path"],
+            cell(snapshot["path"]),
             f"{float(snapshot['info']['time']):.6g}",
             *["" if aexp is None else f"{aexp:.6g}"] * is_cosmological,
-            ", ".join(snapshot.get("components", {})),
+            cell(", ".join(snapshot.get("components", {}))),
         )
     show_table(table)
 
@@ -382,24 +397,26 @@ def _show_levels(group: dict[str, Any]) -> None:
             boxes = [f"{level['boxes']:,}", f"{level['blocks']:,} of {block}"]
         else:
             sides = [group["boxlen"] / group["root"][0] / 2**number]
-        cell = " x ".join(dict.fromkeys(f"{side:.6g}" for side in sides))
-        table.add_row(str(number), f"{count:,}", share, cell, *boxes)
+        length = " x ".join(dict.fromkeys(f"{side:.6g}" for side in sides))
+        table.add_row(str(number), f"{count:,}", share, length, *boxes)
     table.add_row("all", f"{total:,}")
     show_table(table)
 
 
-def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
+def _show_arrays(found: dict[str, Any], *, every: bool) -> None:
+    arrays, fields = found["arrays"], _fields_by_array(found)
     table = plain_table("array", "type", "shape", "in memory", "stored", "ratio", "codecs", left=2)
     shown = [a for a in arrays if every or "/index/" not in f"/{a['path']}"]
     for array in shown:
+        field = fields.get(array["path"])
         table.add_row(
-            array["path"],
-            array["dtype"],
+            cell(array["path"] if field is None else f"{array['path']} ({field})"),
+            cell(array["dtype"]),
             "x".join(map(str, array["shape"])) or "scalar",
             size(array["raw_bytes"]),
             size(array["stored_bytes"]),
             ratio(array["raw_bytes"], array["stored_bytes"]),
-            array["codecs"],
+            cell(array["codecs"]),
         )
     raw, stored = (math.fsum(a[key] for a in arrays) for key in ("raw_bytes", "stored_bytes"))
     hidden = f" (+ {len(arrays) - len(shown)} of indices)" if len(shown) < len(arrays) else ""
@@ -408,7 +425,7 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
     for array in arrays:
         if missing := array.get("unwritten_values"):
             total = math.prod(array["shape"])
-            path = escape(array["path"])
+            path = cell(array["path"])
             console.print(f"incomplete: {path}: {missing:,} of {total:,} values were not written")
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ambar._util.text import size
+from ambar._util.text import printable, size
 from ambar.cli.options import Exit, with_option_names
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table
     return table
 
 
+def cell(text: str) -> str:
+    """Return the text of a cell of a table that is printed verbatim, in one line."""
+    return escape(printable(text))
+
+
 def show_head(found: Mapping[str, Any], text: str) -> None:
     """Print a path in bold, a description, and the dead bytes of a store above a threshold."""
     dead = dead_bytes(found["usage"]) if "usage" in found else None
@@ -96,7 +101,7 @@ def show_pairs(rows: Iterable[tuple[str, object]]) -> None:
     table = plain_table("", "", left=2)
     table.show_header = False
     for name, value in rows:
-        table.add_row(escape(name), escape(str(value)))
+        table.add_row(cell(name), cell(str(value)))
     console.print(table)
 
 
@@ -106,7 +111,7 @@ def show_bounds(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         return
     table = plain_table("error bound of", *columns, left=1 + len(columns))
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*map(cell, row))
     show_table(table)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import text
+from ambar._util.arguments import names_of
 from ambar._util.user_warnings import warn
 from ambar.comparison.bounds import CheckedBound, check_bounds
 from ambar.comparison.error_metrics import (
@@ -505,7 +506,7 @@ def compare(
     common = [name for name in a.fields if name in b.fields]
     tables = [name for name in a.tables if name in b.tables]
     everything = [*common, *tables]
-    requested = everything if fields is None else [fields] if isinstance(fields, str) else fields
+    requested = everything if fields is None else names_of("fields", fields)
     full_names = {
         name: [full for full in (*a.named(name), name) if full in everything] for name in requested
     }
@@ -653,7 +654,7 @@ def _metrics(
     low, high = range_of(present)
     with np.errstate(over="ignore"):
         squares = np.square(difference / scale.unit)
-    mean_square = float(squares.mean()) if difference.size else 0.0
+        mean_square = float(squares.mean()) if difference.size else 0.0
     return ErrorMetrics(
         level,
         int(values.size),
@@ -669,7 +670,8 @@ def _metrics(
 def _spectrum(a: Operand, b: Operand, name: str) -> Spectrum:
     grids = a.grid(name, SPECTRUM_SIDE), b.grid(name, SPECTRUM_SIDE)
     for side, grid in zip((a, b), grids, strict=True):
-        if not np.isfinite(grid.values).all() or grid.values.mean() == 0:
+        scaled = grid.values / scale_of(grid.values).unit
+        if not np.isfinite(scaled).all() or scaled.mean() == 0:
             raise _core.InvalidError(
                 f"{side.location}: {name} has no power spectrum, which needs cells that fill the "
                 "box, finite values and a mean other than 0"

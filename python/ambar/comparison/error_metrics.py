@@ -108,6 +108,7 @@ def windows(places: Sequence[np.ndarray]) -> np.ndarray:
     return np.unique(key, return_inverse=True)[1].reshape(-1)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # `found` may be far larger than `values`
 def ssim(
     values: np.ndarray, found: np.ndarray, window: np.ndarray, scale: Scale, ndim: int
 ) -> tuple[float, int]:

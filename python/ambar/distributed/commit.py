@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, lengths_of
+from ambar._util.arguments import WriteMode, check_bytes, lengths_of
 from ambar._util.commit_context import CommitContext
 from ambar._util.text import plural
 from ambar.distributed.task import ArrayRegion, Invitation
 from ambar.parallel.division import divide
 from ambar.store.dtypes import to_core
-from ambar.store.nodes import WriterAttributes, absolute, check_reserved
+from ambar.store.nodes import WriterAttributes, check_reserved, relative
 from ambar.store.urls import is_object, is_url, without_secrets
 from ambar.store.writer import (
     ArrayOptions,
@@ -158,6 +158,7 @@ class SharedCommit(CommitContext):
         [(0, 0), (1, 0)]
         """
         self._check_unshared()
+        path = relative(path)
         common: dict[str, Any] = {
             "dims": dims,
             "attrs": attrs,
@@ -201,11 +202,11 @@ class SharedCommit(CommitContext):
             common |= _divided(path, shape, blocks, dtype, has_bound=error_bound is not None)
         options = ArrayOptions(**common)
         spec = options.declared(dtype, shape, is_grid=layout == "grid")
-        self._writer._core.declare(absolute(path), spec)
+        self._writer._core.declare(path, spec)
         self._writer._limit(path, options.limits)
         if sample is not None:
             choose_codecs(self._writer, path, np.asarray(sample, dtype))
-        self._expected[path.strip("/")] = [ArrayRegion(path, (0,) * len(shape), shape)]
+        self._expected[path] = [ArrayRegion(path, (0,) * len(shape), shape)]
 
     def update_array(
         self, path: str, start: Sequence[int] | None = None, shape: Sequence[int] | None = None
@@ -243,9 +244,10 @@ class SharedCommit(CommitContext):
         array([0., 0., 5., 6.])
         """
         self._check_unshared()
+        path = relative(path)
         if (start is None) != (shape is None):
             raise _core.InvalidError(f"{path}: expected start and shape, found one; give both")
-        regions = self._expected.setdefault(path.strip("/"), [])
+        regions = self._expected.setdefault(path, [])
         if start is not None and shape is not None:
             start, shape = lengths_of(path, "start", start), lengths_of(path, "shape", shape)
             regions.append(ArrayRegion(path, start, shape))
@@ -551,8 +553,7 @@ def open(  # noqa: A001 - as `ambar.open`
             f"{without_secrets(os.fspath(path))}: tasks write a file, or a store of many objects, "
             "found the URL of one object; end the URL with '/'"
         )
-    if alignment < 1:
-        raise _core.InvalidError(f"invalid alignment: {alignment}; expected a number of bytes >= 1")
+    check_bytes("alignment", alignment, least=1)
     writer = create(path, mode, profile=profile, fsync=fsync, storage_options=storage_options)
     location = os.fspath(path)
     commit = SharedCommit(
@@ -571,7 +572,7 @@ def choose_codecs(writer: Writer, path: str, sample: npt.NDArray[Any]) -> None:
     """Choose the codecs of an array without values by a sample of as many dimensions."""
     native = to_core(sample)[1]
     if not isinstance(native, list):
-        writer._core.choose_codecs(absolute(path), native, list(sample.shape))
+        writer._core.choose_codecs(path, native, list(sample.shape))
 
 
 def _divided(

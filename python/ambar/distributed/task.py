@@ -14,7 +14,7 @@ from ambar import _core
 from ambar._util.arguments import lengths_of
 from ambar.store.dtypes import as_unmasked_array, to_core
 from ambar.store.error_bounds import check_range
-from ambar.store.nodes import absolute
+from ambar.store.nodes import relative
 
 
 class ArrayRegion(NamedTuple):
@@ -237,6 +237,7 @@ class TaskWriter:
         ...
         ambar.InvalidError: ... regions begin and end at multiples of [50], ...
         """
+        path = relative(path)
         values = as_unmasked_array(path, data)
         dtype, native = to_core(values)
         if isinstance(native, list):
@@ -244,7 +245,7 @@ class TaskWriter:
                 f"{path}: expected values of fixed size, found {dtype}; write them in the "
                 "coordinator, with SharedCommit.create_array"
             )
-        check_range(path, values, self._limits.get(absolute(path)))
+        check_range(path, values, self._limits.get(path))
         begin = lengths_of(path, "start", start)
         self._core.write(path, native, dtype, list(begin), list(values.shape))
 

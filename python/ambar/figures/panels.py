@@ -17,6 +17,7 @@ from ambar.figures.colors import ColorScale
 from ambar.figures.labels import in_two_lines, round_down, unit_text
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -53,6 +54,8 @@ _MORE_LINES = 0.2
 """The width of each line of the label of a colour bar after the first, inches."""
 _CHARACTER = 0.075
 """The width of a character of the label of a tick, inches."""
+_WIDE = 100.0
+"""The ratio of the largest to the smallest value from which an axis is logarithmic."""
 _MARGIN = 0.75
 """The space for the labels of an axis, inches."""
 _WIDEST = 16.0
@@ -232,13 +235,25 @@ class Line:
     style: dict[str, Any] = field(default_factory=dict)
 
 
+def is_wide(values: npt.ArrayLike) -> bool:
+    """Return whether an axis of values is logarithmic by default.
+
+    It is for positive values that extend over more than a factor of 100.
+    """
+    values = np.asarray(values)
+    finite = values[np.isfinite(values)]
+    return bool(finite.size and finite.min() > 0 and finite.max() / _WIDE > finite.min())
+
+
 @dataclass(kw_only=True)
 class LinePanel(Panel):
     """Lines over one axis."""
 
     lines: Sequence[Line]
-    is_log: tuple[bool, bool] = (False, False)
-    """Whether the horizontal and the vertical axis are logarithmic."""
+    is_log: tuple[bool, bool | None] = (False, False)
+    """Whether the horizontal and the vertical axis are logarithmic.
+
+    None: the vertical one is if `is_wide` for the values of all lines on the axes."""
     limits: tuple[float, float] | None = None
     """The ends of the axis of values, which is horizontal if the other one is downwards."""
     is_downward: bool = False
@@ -255,8 +270,11 @@ class LinePanel(Panel):
         """Draw the lines and their legend."""
         for line in self.lines:
             axes.plot(line.x, line.y, label=line.label or None, **line.style)
-        axes.set(xscale="log" if self.is_log[0] else "linear")
-        axes.set(yscale="log" if self.is_log[1] else "linear")
+        x_log, y_log = self.is_log
+        if y_log is None:
+            shown = [np.asarray(line.get_ydata(), np.float64) for line in axes.get_lines()]
+            y_log = is_wide(np.concatenate(shown) if self.limits is None else self.limits)
+        axes.set(xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
         if self.limits is not None:
             axes.set(**{"xlim" if self.is_downward else "ylim": self.limits})
         if self.is_downward:

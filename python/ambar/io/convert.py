@@ -121,8 +121,8 @@ def convert(
     fields : list of str, optional
         Of RAMSES: fields of cells and particles. Of AMReX: fields of cells. Of particle codes:
         columns and datasets. Of yt: fields of cells, also derived ones such as ``("gas",
-        "cell_mass")``, and ``"species/column"``. Of NetCDF: data variables. Of stores also names of
-        arrays of meshes, and paths and patterns of arrays. All by default.
+        "cell_mass")``, and ``"species/column"``. Of NetCDF: names and patterns of data variables.
+        Of stores also names of arrays of meshes, and paths and patterns of arrays. All by default.
     halos : path or list of path, optional
         Of particle codes and single RAMSES outputs: catalogues of the same output, of Subfind, FOF,
         Rockstar or HOP. Each is a table in `Snapshot.halos`.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ambar._util.arguments import names_of
 from ambar._util.optional import require
 from ambar.kinds.request import Path, PlotRequest, build
 
@@ -49,7 +50,7 @@ def draw_object(
         If an option does not exist, or `ax` is given for several panels.
     """
     name, cls = kind
-    names = () if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
+    names = () if fields is None else tuple(names_of("fields", fields))
     request = build(cls, name, where, options, path=where, fields=names)
     figure = draw(opened, request, ax if ax is not None else new_figure())
     if ax is not None:

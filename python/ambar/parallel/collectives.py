@@ -21,7 +21,15 @@ class Ranks:
 
     def __init__(self, comm: Any = None) -> None:
         self._mpi = mpi()
-        self.comm = (self._mpi.COMM_WORLD if comm is None else comm).Dup()
+        comm = self._mpi.COMM_WORLD if comm is None else comm
+        is_null = comm == self._mpi.COMM_NULL
+        if is_null or not isinstance(comm, self._mpi.Intracomm):
+            found = "MPI.COMM_NULL" if is_null else f"{comm!r:.80}"
+            raise TypeError(
+                "invalid comm: expected an intracommunicator of mpi4py, such as MPI.COMM_WORLD, "
+                f"found {found}; give one, or leave it out"
+            )
+        self.comm = comm.Dup()
         self.rank: int = self.comm.rank
         self.size: int = self.comm.size
         self.failed = False
@@ -65,6 +73,7 @@ class Ranks:
         name, text = self.comm.bcast(failure, root=first)
         kind: Any = getattr(_core, name, getattr(builtins, name, None))
         is_known = isinstance(kind, type) and issubclass(kind, (_core.AmbarError, OSError))
+        is_known = is_known or kind in (TypeError, ValueError)
         raise (kind if is_known else _core.AmbarError)(f"rank {first}: {text}")
 
     def counter(self) -> Callable[[int], int]:

@@ -188,7 +188,12 @@ def _map_panel(
 def _grid_panel(
     collection: Collection, names: list[str], variable: str, request: CollectionPlot
 ) -> Panel | None:
-    """Return an image of the first dataset if a variable has two coordinates there, else None."""
+    """Return an image of the first dataset if a variable has two coordinates there, else None.
+
+    Along other dimensions, such as the time, it shows the first part with finite values.
+
+    Raises ValueError if all values are missing.
+    """
     having = set(collection.stats(variable)["dataset"].tolist())
     name = next((name for name in names if name in having), None)
     if name is None:
@@ -197,14 +202,24 @@ def _grid_panel(
     grid = [dim for dim in values.dims if dim in values.coords and values.sizes[dim] > 1][-2:]
     if len(grid) < 2 or values.dtype.kind not in "iuf":
         return None
-    values = at_indices(values, {dim: 0 for dim in values.dims if dim not in grid})
-    numbers, unit = numbers_of(values), str(values.attrs.get("units", ""))
+    hidden = [dim for dim in values.dims if dim not in grid]
+    for indices in np.ndindex(*(values.sizes[dim] for dim in hidden)):
+        shown = at_indices(values, dict(zip(hidden, indices, strict=True)))
+        numbers = numbers_of(shown)
+        if np.isfinite(numbers).any():
+            break
+    else:
+        raise _core.InvalidError(
+            f"{collection.location}: expected values of {variable!r} to draw, found only missing "
+            f"ones in the dataset {name!r}; choose another dataset or variable"
+        )
+    unit = str(values.attrs.get("units", ""))
     scale = color_scale(
         numbers, log=request.log, limits=request.limits, colors=request.colors, unit=unit
     )
-    y, x = (axis_of(values, str(dim)) for dim in grid)
+    y, x = (axis_of(shown, str(dim)) for dim in grid)
     which = f"{name} (1 of {len(names):,})" if len(names) > 1 else name
-    title = ", ".join(filter(None, [which, position_text(values)]))
+    title = ", ".join(filter(None, [which, position_text(shown)]))
     return image_panel(x, y, numbers, scale, label(variable.replace("_", " "), unit), title)
 
 

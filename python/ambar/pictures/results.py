@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import names_of
 from ambar._util.text import suggestion
 from ambar.figures.colors import color_scale
 from ambar.figures.labels import label, statistic_name
@@ -55,7 +56,7 @@ def arrays_to_draw(dataset: xr.Dataset, names: str | Sequence[str] | None) -> li
     variable does not exist, and ValueError if there is none to draw.
     """
     known = [str(name) for name in dataset.data_vars]
-    chosen = [names] if isinstance(names, str) else names
+    chosen = None if names is None else names_of("variables", names)
     for name in chosen or ():
         if name not in known:
             raise _core.NotFoundError(f"no variable {name!r}; {suggestion(name, known)}")
@@ -96,7 +97,7 @@ def _panel(
         y = np.repeat(values, 2) if is_histogram else values
         return LinePanel(
             lines=[Line(x=x, y=y, label=name)],
-            is_log=(logs[0], bool(log)),
+            is_log=(logs[0], None if log is None and is_histogram else bool(log)),
             limits=limits,
             x_label=" " if axis.is_time else labels[0],
             y_label=text,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import check_number, explained_arguments
+from ambar._util.arguments import check_number, explained_arguments, names_of
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import FRACTION, Selection, with_fraction
 from ambar.snapshot.derived.catalog import Formula, cell_formulas
@@ -16,6 +16,7 @@ from ambar.snapshot.derived.neighbours import VelocityGradients, gradient_formul
 from ambar.snapshot.field_names import CELL_COMPONENTS, WEIGHTS_OF_LINES
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.interop.raster import Chunks, raster
+from ambar.snapshot.maps.drawing import name_of_integral
 from ambar.snapshot.maps.methods import CellMaps
 from ambar.snapshot.regions import AXES, Box, Cut, Region, checked_levels, length_of_unit
 from ambar.snapshot.table import Table
@@ -510,7 +511,8 @@ class Amr(FieldRows, CellMaps):
         how = {"axis": number, "weight": weight}
         image = raster(self, "project", field, others, level, region, unit, chunks, threads, how)
         if weight is None:
-            image.attrs["long_name"] += f", integrated along {axis}"
+            name = name_of_integral(field, image.attrs["units"], along=str(axis))
+            image.attrs["long_name"] = name
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
 
     def to_xarray(self, fields: Iterable[str] | str | None = None) -> xr.Dataset:
@@ -546,7 +548,7 @@ class Amr(FieldRows, CellMaps):
         """
         names = self._default_columns
         if fields is not None:
-            names = [*self._tree_columns, *([fields] if isinstance(fields, str) else fields)]
+            names = [*self._tree_columns, *names_of("fields", fields)]
         dataset = self._dataset(names, "cell")
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
-from ambar._util.arguments import check_number
+from ambar._util.arguments import check_number, names_of
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar.snapshot.analysis.batches import Selection
@@ -423,9 +423,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         """Return requested names as a list; the default columns for None."""
         if fields is None:
             return self._default_columns
-        if not isinstance(fields, Iterable):
-            raise TypeError(f"expected the names of fields, found {fields!r:.80}")
-        return [fields] if isinstance(fields, str) else list(fields)
+        return names_of("fields", fields)
 
     def _request(self, names: Iterable[str], where: str | None = None) -> Request:
         """Return what requested names and a condition mean."""

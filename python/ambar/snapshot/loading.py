@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ambar import _core
+from ambar._util.arguments import names_of
 from ambar._util.text import suggestion
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.code_info import CodeInfo
@@ -222,7 +223,7 @@ def choose_fields(source: Source, fields: Sequence[str] | str | None) -> dict[st
         return {name: list(known) for name, known in available.items()}
     chosen: dict[str, set[str]] = {}
     derived: dict[str, str] = {}
-    for entry in [fields] if isinstance(fields, str) else fields:
+    for entry in names_of("fields", fields):
         found = _named(entry, available)
         if not found:
             raise _unknown(source, entry)
@@ -250,7 +251,7 @@ def choose_components(source: Source, names: Sequence[str] | str | None) -> list
     if names is None:
         return list(available)
     chosen: set[str] = set()
-    for name in [names] if isinstance(names, str) else names:
+    for name in names_of("components", names):
         found = _components(name, available)
         if not found:
             raise _unknown(source, name)
@@ -292,10 +293,14 @@ def _unknown(source: Source, entry: str) -> Exception:
     available = source.components
     known = [*available, *dict.fromkeys(field for names in available.values() for field in names)]
     is_of_cells = owner in ("", "cells", *CELL_COMPONENTS) and has_cells(available)
-    if is_of_cells and resolve(entry.rpartition("/")[2], DERIVED) in DERIVED:
+    plain = entry.rpartition("/")[2]
+    if is_of_cells and resolve(plain, DERIVED) in DERIVED:
+        # Fields of files that are named as derived columns have another name in ambar.
+        renamed = f"{plain}_field"
+        hint = f", or give {renamed!r}, the field of the files" if renamed in known else ""
         return _core.NotFoundError(
             f"{source.location}: {entry!r} is a derived column of cells, which snapshot.amr.read "
-            "returns without loading it; leave it out"
+            f"returns without loading it; leave it out{hint}"
         )
     return _core.NotFoundError(
         f"{source.location}: no component or field {entry!r}; {suggestion(entry, known)}"

@@ -591,7 +591,7 @@ class OrientedBox(Region):
     def _to_code(self, info: RunInfo) -> _core.Region:
         _check_space(self, info)
         scale = length_of_unit(info, self.unit)
-        if len(self.sides) != 3:
+        if np.shape(self.sides) != (3,):
             raise InvalidError(f"expected three sides of a box, found {self.sides!r:.80}")
         sides = [_size("side", side, scale) for side in self.sides]
         center = center_of(self, info)

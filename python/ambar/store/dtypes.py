@@ -112,6 +112,11 @@ def refuse_arrays(what: str, values: npt.NDArray[Any]) -> None:
         for value in values.flat
         if hasattr(value, "__len__") and not isinstance(value, (str, bytes, Mapping))
     }
+    if found == {"tuple"}:
+        raise _core.UnsupportedError(
+            f"{what} has objects that are tuples, as a MultiIndex has; expected numbers, strings "
+            "or bytes: make variables of its levels with reset_index()"
+        )
     if found:
         raise _core.UnsupportedError(
             f"{what} has objects that are arrays ({', '.join(sorted(found))}); expected numbers, "

@@ -321,7 +321,8 @@ def median_magnitude(values: npt.NDArray[Any]) -> float:
     """Return the median magnitude of the finite values of a sample; infinite if there are none."""
     sample = values.reshape(-1)[:: max(1, values.size // 4096)]
     magnitudes = np.abs(sample[np.isfinite(sample)].astype(np.float64))
-    return float(np.median(magnitudes)) if magnitudes.size else np.inf
+    # `numpy.median` may overflow: it adds the two values in the middle.
+    return float(np.percentile(magnitudes, 50, method="lower")) if magnitudes.size else np.inf
 
 
 def joined_bounds(bounds: Sequence[float | str | None]) -> float | str | None:

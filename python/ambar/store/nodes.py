@@ -22,6 +22,14 @@ def absolute(path: str) -> str:
     return "/" + path.strip("/")
 
 
+def relative(path: str) -> str:
+    """Return the path of an array without the slash of the root, as messages of writers name it.
+
+    Raises the errors of `absolute`.
+    """
+    return absolute(path)[1:]
+
+
 _LEVEL = re.compile(r"(?:/|^)level_\d+$")
 """The group of a level of cells in patches."""
 

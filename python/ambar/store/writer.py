@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.arguments import WriteMode, check_mode, check_unicode, is_unicode, lengths_of
+from ambar._util.arguments import (
+    WriteMode,
+    check_choice,
+    check_mode,
+    check_unicode,
+    is_unicode,
+    lengths_of,
+)
 from ambar._util.commit_context import CommitContext
 from ambar._util.output_files import name_target_on_full_disk
 from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
@@ -27,7 +34,7 @@ from ambar.store.error_bounds import (
     resolved,
 )
 from ambar.store.locations import store_at
-from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
+from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved, relative
 from ambar.store.urls import check_url, core_options, is_object, is_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
@@ -51,10 +58,10 @@ _HINTS: dict[Layout, Hints] = {
 
 def check_layout(path: str, layout: Layout | None, accepted: Sequence[str]) -> None:
     """Raise ValueError if a layout does not exist, or does not apply to an array."""
-    if layout is not None and layout not in tuple(_HINTS):
-        expected = ", ".join(map(repr, _HINTS))
-        raise _core.InvalidError(f"invalid layout {layout!r}: must be one of {expected}")
-    if layout is not None and layout not in accepted:
+    if layout is None:
+        return
+    check_choice("layout", layout, _HINTS)
+    if layout not in accepted:
         raise _core.InvalidError(
             f"{path}: layout={layout!r} applies to arrays with data; leave it out"
         )
@@ -307,6 +314,7 @@ class Writer(CommitContext):
         options = ArrayOptions(
             dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range
         )
+        path = relative(path)
         check_layout(path, layout, () if data is None else tuple(_HINTS))
         check_dims(path, dims)
         check_reserved(attrs)
@@ -328,14 +336,14 @@ class Writer(CommitContext):
             )
         else:
             shape = lengths_of(path, "shape", (shape,) if isinstance(shape, Integral) else shape)
-            self._core.declare(absolute(path), options.declared(dtype, shape))
+            self._core.declare(path, options.declared(dtype, shape))
             self._limit(path, options.limits)
 
     def _limit(self, path: str, limits: tuple[float, float] | None) -> None:
         """Remember the value range that the error bound of an array was computed from."""
-        self._limits.pop(absolute(path), None)
+        self._limits.pop(path, None)
         if limits is not None:
-            self._limits[absolute(path)] = limits
+            self._limits[path] = limits
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array of the same dtype.
@@ -370,11 +378,12 @@ class Writer(CommitContext):
         array([[0., 0., 1., 2.],
                [0., 0., 3., 4.]])
         """
+        path = relative(path)
         values = as_unmasked_array(path, data)
         dtype, native = to_core(values)
-        check_range(path, values, self._limits.get(absolute(path)))
+        check_range(path, values, self._limits.get(path))
         first = lengths_of(path, "start", start)
-        self._core.write_region(absolute(path), native, dtype, first, list(values.shape))
+        self._core.write_region(path, native, dtype, first, list(values.shape))
 
     def append(self, path: str, *data: npt.ArrayLike) -> None:
         """Append rows to an array, along its first dimension.
@@ -404,11 +413,12 @@ class Writer(CommitContext):
         >>> ambar.open_store("fields.ambar")["run/time"].shape
         (12,)
         """
+        path = relative(path)
         pieces = [as_unmasked_array(path, piece) for piece in data]
         if not pieces:
             return
         for piece in pieces:
-            check_range(path, piece, self._limits.get(absolute(path)))
+            check_range(path, piece, self._limits.get(path))
         rows = {piece.shape[1:] if piece.ndim else None for piece in pieces}
         if None in rows or len(rows) > 1:
             found = ", ".join(sorted(str(piece.shape) for piece in pieces))
@@ -423,7 +433,7 @@ class Writer(CommitContext):
         dtype, values = native[0]
         arrays = [part for _, part in native if not isinstance(part, list)]
         parts = values if isinstance(values, list) else arrays
-        self._core.append(absolute(path), parts, dtype, shape)
+        self._core.append(path, parts, dtype, shape)
 
     def remove(self, path: str) -> None:
         """Remove an array, or a group with its members.
@@ -445,7 +455,7 @@ class Writer(CommitContext):
         >>> list(ambar.open_store("fields.ambar"))
         ['density', 'run/time']
         """
-        path = absolute(path)
+        path = relative(path)
         self._core.remove(path)
         for known in list(self._limits):
             if known == path or known.startswith(f"{path}/"):
@@ -512,6 +522,7 @@ def write_array(
     **hints: Unpack[Hints],
 ) -> None:
     """Write an array as `Writer.create_array` does, with any combination of hints."""
+    path = relative(path)
     name, native = to_core(values)
     bound: float | str | None = None
     if options.error_bound is not None:
@@ -524,7 +535,7 @@ def write_array(
             can_grow = can_grow and values.ndim > 0
             bound = bound_of_limits(path, bound, range_of(values), can_grow=can_grow)
     spec = options.spec(name, values.shape, values.dtype, bound, **hints)
-    writer._core.array(absolute(path), native, spec)
+    writer._core.array(path, native, spec)
     writer._limit(path, options.limits)
 
 

@@ -118,8 +118,8 @@ def ingest(
     target : str or path-like
         The path or URL of the store to write.
     variables : iterable of str, optional
-        Data variables to read from each file, with their coordinates; all by default. Variables
-        that a file lacks are ignored.
+        Names or patterns, such as ``"temp*"``, of the data variables to read from each file, with
+        their coordinates; all by default. Variables that a file lacks are ignored.
     ragged : iterable of str, optional
         Dimensions whose lengths differ, as for `ambar.open_collection`.
     error_bound : mapping, optional

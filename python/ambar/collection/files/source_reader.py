@@ -19,11 +19,13 @@ from ambar import _core
 from ambar._util.arguments import is_unicode
 from ambar._util.foreign_files import EMPTY, is_empty_file, plotfile_of
 from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
+from ambar._util.text import suggestion
 from ambar.collection.files.classic_netcdf import SIGNATURES as CLASSIC
 from ambar.collection.files.classic_netcdf import refuse_truncated
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
+from ambar.store.copies.selection import matching_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -167,14 +169,17 @@ def variable_names(path: Path, reading: Reading) -> list[str]:
 
 
 def _selected(dataset: xr.Dataset, variables: list[str] | None) -> xr.Dataset:
-    """Return data variables with their coordinates; raises KeyError if none of them exists."""
+    """Return data variables by name or pattern, with their coordinates.
+
+    Raises KeyError if none of them exists.
+    """
     if variables is None:
         return dataset
-    kept = [variable for variable in variables if variable in dataset.data_vars]
+    names = list(map(str, dataset.data_vars))
+    kept = matching_names(names, variables)
     if not kept:
         raise _core.NotFoundError(
-            f"has none of the variables {', '.join(variables)}; available: "
-            f"{', '.join(map(str, dataset.data_vars)) or 'no variables'}"
+            f"no variable {', '.join(map(repr, variables))}; {suggestion(variables[0], names)}"
         )
     # `dataset[kept]` would lose the order of the file.
     needed = dataset[kept].variables

@@ -27,7 +27,7 @@ class Reading:
     """Options of reading files."""
 
     variables: list[str] | None = None
-    """Data variables to read, with their coordinates; None for all of each file."""
+    """Names and patterns of data variables to read, with their coordinates; None for all."""
     engine: str | None = None
     """xarray's engine; None to determine it from the first bytes of a file."""
     decode_times: bool = True

@@ -88,6 +88,10 @@ MISSING: dict[str, Any] = {"string": "\0", "bytes": b"\0"}
 """The stored value of a missing one, by type."""
 
 
+_NA = "NAType"
+"""The type of `pandas.NA`, without importing pandas."""
+
+
 def encode_strings(what: str, values: np.ndarray, type_name: str) -> tuple[np.ndarray, str, bool]:
     """Return the stored form of objects, their type, and whether some are encoded.
 
@@ -96,7 +100,7 @@ def encode_strings(what: str, values: np.ndarray, type_name: str) -> tuple[np.nd
     what
         The dataset and the variable, for errors.
     values
-        Strings or bytes in C order; missing ones are None or NaN.
+        Strings or bytes in C order; missing ones are None, NaN or `pandas.NA`.
     type_name
         "string" or "bytes": the type if all values are missing.
 
@@ -134,7 +138,7 @@ def _encode_some_missing(
         found = sorted({type(value).__name__ for value in present})
         raise _core.UnsupportedError(
             f"{what} has objects of {', '.join(found)}; expected only strings or only bytes, with "
-            "None or NaN for missing values: convert them, times to datetime64"
+            "None, NaN or pandas.NA for missing values: convert them, times to datetime64"
         )
     if type_name == "string":
         _check_unicode(what, "".join(present))
@@ -169,7 +173,8 @@ def count_missing(values: np.ndarray, type_name: str) -> int:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ == _NA
 
 
 def _check_unicode(what: str, joined: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import OpenMode, lengths_of
+from ambar._util.arguments import OpenMode, check_choice, lengths_of
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Column, Families, Family
@@ -33,11 +33,7 @@ def checked_settings(
     Raises ValueError for unknown and invalid settings: an error of the thread that writes would
     discard all changes.
     """
-    if on_mismatch not in MISMATCHES:
-        raise _core.InvalidError(
-            f"invalid on_mismatch {on_mismatch!r}: must be one of "
-            f"{', '.join(map(repr, MISMATCHES))}"
-        )
+    check_choice("on_mismatch", on_mismatch, MISMATCHES)
     encoding = {} if encoding is None else encoding
     if not (
         isinstance(encoding, Mapping) and all(isinstance(v, Mapping) for v in encoding.values())

@@ -278,7 +278,9 @@ class DataArrayAccessor:
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; by default a new figure of pyplot.
         log : bool, optional
-            Whether colours, or the values of a line, are logarithmic.
+            Whether colours, or the values of a line, are logarithmic; by default where the values
+            extend over decades. Of lines, only positive values in bins may be: over more than a
+            factor of 100.
         limits : tuple of float, optional
             The values at the ends of the colours or of the axis.
         colors : str, optional

@@ -146,15 +146,17 @@ def loss_of_field(store: Store, node: str) -> dict[str, Any] | None:
     None if they follow from the codecs. Copies of snapshots state the sum of error bounds in the
     attributes of the group, whereas the codecs have the last one, or none.
     """
-    group, field = field_of(node)
+    group, array = field_of(node)
     own = store._ambar_attributes(group)
+    fields = {name: field for field, name in own.get("arrays", {}).items()}
+    field = fields.get(array, array)
     bound = own.get("error_bounds", {}).get(field)
     if bound is None:
         return None
     given = {target.partition("@")[0] for target in own.get("requested_bounds", {})}
     levels = [f"level_{n}/" for n in range(len(own["levels"]))] if "levels" in own else [""]
     # Some levels of a field with bounds of levels are lossless. Exact copies have no lossy array.
-    if field in given and any(store._array(f"{group}/{at}{field}").error_bound for at in levels):
+    if field in given and any(store._array(f"{group}/{at}{array}").error_bound for at in levels):
         return None
     return _core.lossy_attributes(bound)
 

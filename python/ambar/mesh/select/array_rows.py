@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import check_choice
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import ASSOCIATIONS, Association
 from ambar.mesh.storage.references import Key, select_rows
@@ -52,11 +53,8 @@ def _find_array(
     described: Any, reader: ArrayReader, name: str, association: Association | None
 ) -> tuple[dict[str, Any], str]:
     """Return the description of the array, and its name for messages."""
-    if association is not None and association not in ASSOCIATIONS.values():
-        raise _core.InvalidError(
-            f"invalid association {association!r}: must be one of "
-            f"{', '.join(map(repr, ASSOCIATIONS.values()))}"
-        )
+    if association is not None:
+        check_choice("association", association, ASSOCIATIONS.values())
     lists = {of: (described or {}).get(key) or () for key, of in ASSOCIATIONS.items()}
     known = [(of, entry) for of, entries in lists.items() for entry in entries]
     matches = [(of, entry) for of, entry in known if entry["name"] == name]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from ambar._core import InvalidError, check_threads, default_threads
+from ambar._util.arguments import check_choice
 from ambar.snapshot.regions import CUTS, Cut, Levels, Region, checked_levels
 
 if TYPE_CHECKING:
@@ -60,10 +61,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         """Check the number of threads and the choice of cells."""
-        if self.cut not in CUTS:
-            raise InvalidError(
-                f"invalid cut {self.cut!r}: must be one of {', '.join(map(repr, CUTS))}"
-            )
+        check_choice("cut", self.cut, CUTS)
         check_threads(self.threads)
 
 

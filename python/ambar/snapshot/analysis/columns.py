@@ -51,8 +51,9 @@ def units_of(
             f"invalid unit: expected a string such as 'code' or 'km/s', or a mapping of fields to "
             f"units, found {units!r:.80}; give the name or the expression of a unit"
         )
-    found, given = dict.fromkeys(names, "code"), dict(units or {})
+    given = dict(units or {})
     columns = rows._request([*names, *given]).columns
+    found = dict.fromkeys(names, "code")
     for key, unit in given.items():
         same = [key] if key in found else [n for n in names if columns[n] == columns[key]]
         if not same:

@@ -115,7 +115,7 @@ class ProfileMethods:
         return profiles.profile(
             view,
             x,
-            _names(fields),
+            fields,
             weight=weight,
             bins=bins,
             range=range,
@@ -318,7 +318,3 @@ class ProfileMethods:
 def _rows(methods: ProfileMethods) -> Any:
     """Return the cells or particles: each object with these methods is a `FieldRows`."""
     return methods
-
-
-def _names(fields: Iterable[str] | str) -> list[str]:
-    return [fields] if isinstance(fields, str) else list(fields)

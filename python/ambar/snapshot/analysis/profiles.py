@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar._core import Binning, InvalidError, LimitError, memory_limit
-from ambar._util.arguments import two_numbers
+from ambar._util.arguments import names_of, two_numbers
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import (
     BLOCK_ROWS,
@@ -262,7 +262,7 @@ def profile(
         raise InvalidError(
             f"invalid statistic {statistic!r}; expected one of {', '.join(_STATISTICS)}"
         )
-    names = [fields] if isinstance(fields, str) else list(fields)
+    names = names_of("fields", fields)
     if x in names:
         raise InvalidError(f"expected fields other than {x!r}, the column of the bins")
     if weight == AUTO and not is_cells(rows):

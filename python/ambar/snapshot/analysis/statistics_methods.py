@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar._util.arguments import explained_arguments
+from ambar._util.arguments import explained_arguments, names_of
 from ambar.snapshot.analysis import centers, statistics
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.columns import AUTO, unit_factor
@@ -85,7 +85,7 @@ class StatisticsMethods:
         >>> found["rho"].count, found["rho"].mean > amr.mean("rho")
         (19904, True)
         """
-        names = [fields] if isinstance(fields, str) else list(fields)
+        names = names_of("fields", fields)
         selection = Selection(region, levels, where, threads, cut)
         return statistics.statistics(_rows(self), names, weight, units, selection)
 
@@ -850,7 +850,3 @@ class StatisticsMethods:
 def _rows(methods: StatisticsMethods) -> Any:
     """Return the cells or particles: each object with these methods is a `FieldRows`."""
     return methods
-
-
-def _names(fields: Iterable[str] | str) -> list[str]:
-    return [fields] if isinstance(fields, str) else list(fields)

@@ -16,6 +16,7 @@ from vtkmodules.vtkCommonDataModel import (
 )
 
 from ambar import _core
+from ambar._util.arguments import names_of
 from ambar._util.text import span
 from ambar.interop.vtk_arrays import array_of
 from ambar.snapshot.field_names import resolve_all
@@ -111,7 +112,7 @@ def _names(amr: Amr, fields: Sequence[str] | str | None) -> list[str]:
         names = [name for name in amr.fields if name != "domain"]
     else:
         known = amr.fields if amr.layout == "patches" else [*amr.fields, *amr._core.derived]
-        names = resolve_all([fields] if isinstance(fields, str) else fields, set(known))
+        names = resolve_all(names_of("fields", fields), set(known))
         for name in names:
             if name not in known:
                 raise _core.NotFoundError(f"no field {name!r}; available: {', '.join(known)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
@@ -13,7 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._core import InvalidError
-from ambar._util.arguments import check_number
+from ambar._util.arguments import check_choice, check_number
 from ambar.snapshot.analysis.batches import (
     FRACTION,
     MAP_BYTES,
@@ -24,6 +24,7 @@ from ambar.snapshot.analysis.batches import (
     with_fraction,
 )
 from ambar.snapshot.analysis.columns import units_of
+from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.regions import (
     AXES,
     Box,
@@ -46,6 +47,7 @@ Statistic: TypeAlias = Literal["integral", "mean", "dispersion", "maximum"]
 STATISTICS = ("integral", "mean", "dispersion", "maximum")
 
 _MAX_PIXELS = 1 << 28
+_SURFACE_DENSITIES = ("Msun/pc**2", "g/cm**2", "kg/m**2", "Msun/kpc**2")
 _MIN_COMPONENT = 1e-5
 """Smaller components of a line of sight are neglected where cells are cut across it."""
 _MIN_OVERLAP = 1e-9
@@ -280,10 +282,7 @@ def checked_statistic(statistic: Statistic | None, weight: str | None) -> Statis
     """Return what a map contains: the integral without a weight, otherwise the mean by default."""
     if statistic is None:
         return "integral" if weight is None else "mean"
-    if statistic not in STATISTICS:
-        raise InvalidError(
-            f"invalid statistic {statistic!r}: must be one of {', '.join(map(repr, STATISTICS))}"
-        )
+    check_choice("statistic", statistic, STATISTICS)
     if statistic in ("integral", "maximum") and weight is not None:
         raise InvalidError(
             f"statistic={statistic!r} has no weight, found weight={weight!r}; leave one out"
@@ -533,11 +532,11 @@ def as_arrays(
     images: Mapping[str, np.ndarray],
     units: Mapping[str, tuple[str, float]],
     default_weight: str,
-    integral: str,
+    integral_of: Callable[[str, str], str],
 ) -> dict[str, xr.DataArray]:
     """Return maps (up, right) as xarray arrays, in units: names, and factors from code units.
 
-    `integral` follows the name of a field in the long name of an integral.
+    `integral_of` returns the long name of the integral of a field, given with the unit.
     """
     import xarray as xr
 
@@ -550,10 +549,11 @@ def as_arrays(
     if request.statistic in ("mean", "dispersion"):
         attrs["weight"] = request.weight or default_weight
     found = {}
-    ending = integral if request.statistic == "integral" else ""
+    is_integral = request.statistic == "integral"
     for field, image in images.items():
         unit, factor = units[field]
-        own = {"long_name": field.replace("_", " ") + ending, "units": unit, **attrs}
+        name = integral_of(field, unit) if is_integral else field.replace("_", " ")
+        own = {"long_name": name, "units": unit, **attrs}
         found[field] = xr.DataArray(
             (image if factor == 1.0 else image * factor).T,
             coords=view.coordinates(),
@@ -562,6 +562,23 @@ def as_arrays(
             attrs=own,
         )
     return found
+
+
+def name_of_integral(field: str, unit: str, along: str) -> str:
+    """Return the long name of the integral of a field of cells along a direction.
+
+    Examples
+    --------
+    >>> name_of_integral("density", "Msun/pc**2", "z"), name_of_integral("vx", "code", "z")
+    ('surface density', 'vx, integrated along z')
+    """
+    name, quantity = field.replace("_", " "), quantity_of(field)
+    integral = f"{name}, integrated along {along}"
+    if quantity == "number_density":
+        return "column density"
+    if quantity == "density" and unit in _SURFACE_DENSITIES:
+        return "surface density" if name == "density" else f"surface density ({integral})"
+    return integral
 
 
 def unit_of(rows: FieldRows, field: str, unit: str, exponent: int) -> tuple[str, float]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
 
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar._util.arguments import check_number, explained_arguments, two_numbers
+from ambar._util.arguments import (
+    check_choice,
+    check_number,
+    explained_arguments,
+    names_of,
+    two_numbers,
+)
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
@@ -152,7 +159,7 @@ class CellMaps:
         (['vx', 'vz'], 32)
         """
         rows = cast("FieldRows", self)
-        names = [fields] if isinstance(fields, str) else list(fields)
+        names = names_of("fields", fields)
         selection = Selection(region, levels, where, threads, cut)
         weight = WEIGHTS_OF_LINES.get(weight or "", weight)
         view = _view_of(
@@ -175,9 +182,10 @@ class CellMaps:
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, self._footprint())
         axes = [name for name in AXES if name not in request.view.dims]
-        integral = f", integrated along {axes[0] if len(axes) == 1 else 'the line of sight'}"
+        along = axes[0] if len(axes) == 1 else "the line of sight"
+        name_of = partial(maps.name_of_integral, along=along)
         return maps.as_result(
-            fields, maps.as_arrays(rows, request, images, units, "volume", integral)
+            fields, maps.as_arrays(rows, request, images, units, "volume", name_of)
         )
 
     def velocity_cube(
@@ -364,16 +372,13 @@ class ParticleMaps:
         True
         """
         rows = cast("FieldRows", self)
-        names = [fields] if isinstance(fields, str) else list(fields)
+        names = names_of("fields", fields)
         if (method == "spline") != (radius is not None):
             raise InvalidError(
                 "expected a radius for method='spline' and for no other, found "
                 f"method={method!r} and radius={radius!r}"
             )
-        if method not in ("nearest", "cloud", "spline"):
-            raise InvalidError(
-                f"invalid method {method!r}: must be one of 'nearest', 'cloud', 'spline'"
-            )
+        check_choice("method", method, ("nearest", "cloud", "spline"))
         if weight == "volume":
             raise InvalidError(
                 "particles have no volume; give a field such as 'mass' as the weight"
@@ -403,7 +408,7 @@ class ParticleMaps:
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, footprint)
         return maps.as_result(
-            fields, maps.as_arrays(rows, request, images, units, "number", " per area")
+            fields, maps.as_arrays(rows, request, images, units, "number", _name_per_area)
         )
 
 
@@ -454,6 +459,11 @@ def _view_of(
         is_of_cells=not isinstance(rows, ParticleMaps),
         **rest,
     )
+
+
+def _name_per_area(field: str, _: str) -> str:
+    """Return the long name of the integral of a column of particles."""
+    return f"{field.replace('_', ' ')} per area"
 
 
 def _spin(rows: FieldRows, center: tuple[float, ...], selection: Selection) -> np.ndarray:

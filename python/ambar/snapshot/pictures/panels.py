@@ -13,7 +13,6 @@ from ambar.figures.colors import ColorScale, color_scale
 from ambar.figures.labels import label, statistic_name, unit_text
 from ambar.figures.panels import Extent, ImagePanel, Line, LinePanel, Panel
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.maps.fits import single_size
 from ambar.snapshot.physics.readable import readable_time
 from ambar.snapshot.physics.unit_expressions import pint_notation
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = 3
 """Most panels of one snapshot beside each other."""
-_SURFACE_DENSITIES = ("Msun/pc**2", "g/cm**2", "kg/m**2", "Msun/kpc**2")
 _ANGLES = {
     ("polar", "y"): r"$\theta$",
     ("cylindrical", "y"): "z",
@@ -173,16 +171,7 @@ def value_label(image: xr.DataArray) -> str:
 
 def value_name(image: xr.DataArray) -> str:
     """Return the name of the values of an image: the field, and how it is seen through the box."""
-    name, unit = str(image.attrs["long_name"]), str(image.attrs["units"])
-    plain, _, along = name.partition(", integrated")
-    quantity = quantity_of(str(image.name))
-    if along and quantity == "density" and unit in _SURFACE_DENSITIES:
-        name = f"surface density ({plain}{_}{along})" if plain != "density" else "surface density"
-    elif along and quantity == "number_density":
-        name = "column density"
-    else:
-        name = statistic_name(name, image.attrs)
-    return name
+    return statistic_name(str(image.attrs["long_name"]), image.attrs)
 
 
 def line_panel(

@@ -10,7 +10,7 @@ import numpy as np
 from ambar import _core
 from ambar.figures.colors import color_scale
 from ambar.figures.labels import label
-from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid
+from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid, is_wide
 from ambar.kinds.figures import new_figure
 from ambar.snapshot.field_names import quantity_of
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ambar.snapshot.table import Table
-
-_WIDE = 100.0
-"""The ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 
 class TablePlots:
@@ -247,14 +244,11 @@ def _logs(
         return log
     if log is not None:
         return log, log
-    return _is_wide(*x), y is not None and _is_wide(*y)
+    return _is_log(*x), y is not None and _is_log(*y)
 
 
-def _is_wide(name: str, values: np.ndarray) -> bool:
-    if quantity_of(name) == "length":
-        return False
-    finite = values[np.isfinite(values)]
-    return bool(finite.size and finite.min() > 0 and finite.max() > _WIDE * finite.min())
+def _is_log(name: str, values: np.ndarray) -> bool:
+    return quantity_of(name) != "length" and is_wide(values)
 
 
 def _draw(panel: Panel, ax: Axes | None) -> Axes:

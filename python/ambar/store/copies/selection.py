@@ -63,18 +63,27 @@ def select_steps(steps: Sequence[Item], wanted: Positions, where: str) -> list[I
     return [step for number, step in enumerate(steps) if number in chosen]
 
 
+def matching_names(known: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """Return the names that are in `patterns`, or match one of them, such as "velocity_*"."""
+    return [
+        name
+        for name in known
+        if name in patterns or any(fnmatch.fnmatchcase(name, each) for each in patterns)
+    ]
+
+
 def select_names(
     known: Sequence[str], patterns: Sequence[str] | None, where: str, what: str
 ) -> list[str]:
-    """Return the names that match any of the patterns, such as "velocity_*"; all for None.
+    """Return the names that are in `patterns`, or match one of them; all for None.
 
     Raises KeyError for a pattern that matches no name.
     """
     if patterns is None:
         return list(known)
     for pattern in patterns:
-        if not fnmatch.filter(known, pattern):
+        if not matching_names(known, [pattern]):
             raise _core.NotFoundError(
                 f"{where}: no {what} {pattern!r}; {suggestion(pattern, list(known))}"
             )
-    return [name for name in known if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
+    return matching_names(known, patterns)
