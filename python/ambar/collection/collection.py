@@ -41,8 +41,9 @@ from ambar.collection.storage.records import (
     record_of,
     variable_of,
 )
+from ambar.collection.storage.settings import settings_of
 from ambar.collection.write.dataset_stack import DatasetStack
-from ambar.collection.write.pending_changes import PendingChanges, settings_of
+from ambar.collection.write.pending_changes import PendingChanges
 from ambar.kinds.figures import draw_object
 from ambar.kinds.viewable import Viewable
 from ambar.parallel.cluster import Scheduler

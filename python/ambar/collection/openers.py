@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ambar import _core
 from ambar._util.arguments import OpenMode, check_mode, names_of
 from ambar.collection.collection import Collection
-from ambar.collection.write.pending_changes import checked_settings, settings_of
+from ambar.collection.storage.settings import checked_settings, settings_of
 from ambar.store.cache import StoreKey, open_last, place_of
 from ambar.store.commit import CommitName, refuse_commit
 from ambar.store.locations import store_at

@@ -33,7 +33,7 @@ from ambar.collection.files.sources import (
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Deferred, Record
-from ambar.collection.write.pending_changes import checked_bound
+from ambar.collection.storage.settings import checked_bound
 from ambar.kinds.request import Conversion, OnError
 from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_in
 from ambar.parallel.cluster import run as run_tasks
