@@ -19,19 +19,14 @@ from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
 from ambar.collection import representation
 from ambar.collection.attribute_columns import AttributeColumns
-from ambar.collection.read.bulk_read import (
-    CollectionData,
-    Reader,
-    check_dims,
-    check_numbers_of_dims,
-)
-from ambar.collection.read.indexing import by_family, split_by_labels
+from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
+from ambar.collection.read.indexing import by_family
+from ambar.collection.read.labels import select_labels
 from ambar.collection.read.metadata import RANGE, Metadata, arrow_column, with_missing
 from ambar.collection.schema import DatasetFamily, Schema
 from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.family import Families, Family, load
-from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.records import (
     ROW,
     Input,
@@ -707,32 +702,12 @@ class Collection(CommitContext, Refreshable, Viewable):
         at = self._metadata.positions(datasets)
         wanted = self._wanted(variables)
         wanted = self.variables if wanted is None else wanted
-        isel = dict(isel or {})
-        places = self._catalogue.places_at(at)
-        pieces = by_family(self._families, places, isel)
-        families = [piece.family for piece in pieces]
-        check_dims({**isel, **(sel or {})}, families or self._families, wanted)
-        if sel:
-            coordinate = self._reader.coordinate
-            pieces = [
-                part
-                for piece in pieces
-                for part in split_by_labels(
-                    piece, sel, wanted, coordinate, lambda: self._catalogue.names_at(at)
-                )
-            ]
-        arrays: dict[str, np.ndarray | RaggedArray] = {}
-        missing = {}
-        for name in wanted:
-            if not any(name in piece.family.columns for piece in pieces):
-                raise _core.NotFoundError(
-                    f"{self.location}: expected selected datasets with the variable {name!r}, "
-                    "found none; select other datasets"
-                )
-            check_numbers_of_dims(name, pieces, lambda: self._catalogue.names_at(at))
-            into = out.get(name) if isinstance(out, Mapping) else out
-            arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
-        return CollectionData(self._catalogue.names_at(at), missing, arrays)
+        isel, sel = isel or {}, sel or {}
+        names = self._catalogue.names_at(at)
+        pieces = by_family(self._families, self._catalogue.places_at(at), isel)
+        check_dims({**isel, **sel}, pieces, wanted)
+        pieces = select_labels(pieces, sel, wanted, self._reader.coordinate, names)
+        return self._reader.read_many(wanted, pieces, names, out, stack)
 
     def _wanted(self, variables: str | Sequence[str] | None) -> list[str] | None:
         """Return names of variables as a list; raises KeyError if no dataset has one of them."""
