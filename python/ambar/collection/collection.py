@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -111,12 +111,16 @@ class Collection(CommitContext, Refreshable, Viewable):
             self._families = Families(store.location, families, settings["ragged"])
             runs = about.integers("index")
             self._catalogue = Catalogue(store.location, self._families, reopen, store, runs)
-        self._changes = None
-        # An object appears as a whole when it is closed: the message of its only commit.
-        self._is_object = isinstance(self._key, Remote) and is_object(self._key.url)
-        self._postponed: str | None = None
+        self._changes: PendingChanges | None = None
         if writer is not None:
-            self._changes = PendingChanges(writer, self._catalogue, self._families, settings, store)
+            self._changes = PendingChanges(
+                writer,
+                self._catalogue,
+                self._families,
+                settings,
+                store,
+                is_object=isinstance(self._key, Remote) and is_object(self._key.url),
+            )
         if store is not None:
             self.__dict__["store"] = store
 
@@ -294,11 +298,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> ambar.open_collection("profiles.ambar").names
         ['station_0041', 'station_0042']
         """
-        wanted = {names} if isinstance(names, str) else set(names)
-        for name in wanted:
-            self._catalogue.position(name)
-        self._changing.pending = True
-        self._catalogue.remove(wanted)
+        self._changing.remove({names} if isinstance(names, str) else set(names))
 
     @locked
     def rename(self, old: str, new: str) -> None:
@@ -325,9 +325,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> ambar.open_collection("profiles.ambar").names[0]
         'reference'
         """
-        changing = self._changing
-        self._catalogue.rename(old, new)
-        changing.pending = True
+        self._changing.rename(old, new)
 
     @locked
     def commit(self, message: str = "") -> None:
@@ -354,12 +352,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         ...         casts.add(f"cast{number}", {"oxygen": np.arange(3)})
         ...         casts.commit()
         """
-        changes = self._changing
-        if self._is_object:
-            self._postponed = message
-            return
-        changes.commit(message)
-        self._catalogue.committed()
+        self._changing.commit(message)
         for cached in ("store", "_opened", "_reader", "_metadata", "_views"):
             self.__dict__.pop(cached, None)
 
@@ -386,25 +379,21 @@ class Collection(CommitContext, Refreshable, Viewable):
         ...
         FileNotFoundError: ...
         """
-        if isinstance(self._lock, WriterLock) and self._lock.is_foreign:
-            return
-        with self._lock:
-            if self._changes is not None:
-                if self._postponed is not None:
-                    self._changes.commit(self._postponed)
-                self._changes.close()
-                self._changes = None
+        self._end(PendingChanges.close)
 
     def _succeeded(self) -> None:
         if self._changes is not None:
-            self.commit(self._postponed or "")
+            self.commit()
 
     def _abort(self) -> None:
+        self._end(PendingChanges.abort)
+
+    def _end(self, end: Callable[[PendingChanges], None]) -> None:
         if isinstance(self._lock, WriterLock) and self._lock.is_foreign:
             return
         with self._lock:
             if self._changes is not None:
-                self._changes.abort()
+                end(self._changes)
                 self._changes = None
 
     # Metadata

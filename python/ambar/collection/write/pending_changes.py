@@ -28,12 +28,17 @@ class PendingChanges:
         families: Families,
         settings: Mapping[str, Any],
         store: Store | None,
+        *,
+        is_object: bool,
     ) -> None:
         self._writer = writer
         self._catalogue = catalogue
         self._families = families
         self._settings = settings
         self._store = store
+        self._is_object = is_object
+        # The message of the only commit of an object, which appears when it is closed.
+        self._message: str | None = None
         self._writers: dict[int, FamilyWriter] = {}
         self._background = Background()
         self._first: dict[str, Column] = {}
@@ -87,8 +92,26 @@ class PendingChanges:
         self._catalogue.position(record.name)
         self._catalogue.move(record.name, *self._put(record))
 
+    def remove(self, names: set[str]) -> None:
+        """Remove datasets; raises KeyError, and removes none, if one does not exist."""
+        for name in names:
+            self._catalogue.position(name)
+        self._catalogue.remove(names)
+        self.pending = True
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a dataset."""
+        self._catalogue.rename(old, new)
+        self.pending = True
+
     def commit(self, message: str = "") -> None:
-        """Write and commit all changes."""
+        """Write and commit all changes; those of an object are committed by `close`."""
+        if self._is_object:
+            self._message = message or self._message or ""
+        else:
+            self._commit(message)
+
+    def _commit(self, message: str) -> None:
         self.check()
         for writer in self._writers.values():
             writer.finish()
@@ -104,10 +127,13 @@ class PendingChanges:
         }
         self._writer._create_group("/", {"ambar": about})
         self._writer.commit(message)
+        self._catalogue.committed()
         self.pending = False
 
     def close(self) -> None:
         """Close the store; changes since the last commit are lost."""
+        if self._message is not None:
+            self._commit(self._message)
         self._background.close()
         self._writer.close()
 
