@@ -22,13 +22,12 @@ from ambar.collection.attribute_columns import AttributeColumns
 from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
 from ambar.collection.read.indexing import by_family
 from ambar.collection.read.labels import select_labels
-from ambar.collection.read.metadata import RANGE, Metadata, arrow_column, with_missing
+from ambar.collection.read.metadata import Metadata
 from ambar.collection.schema import DatasetFamily, Schema
 from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.family import Families, Family, load
 from ambar.collection.storage.records import (
-    ROW,
     Input,
     Record,
     as_record,
@@ -188,15 +187,15 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> len(ambar.open_collection("casts.ambar"))
         100
         """
+        items = datasets.items() if isinstance(datasets, Mapping) else datasets
         if scheduler is not None:
             from ambar.collection.cluster import add_on_cluster
 
-            items = datasets.items() if isinstance(datasets, Mapping) else datasets
             add_on_cluster(self, list(items), scheduler)
             return
         stack = DatasetStack()
         try:
-            for name, dataset in datasets.items() if isinstance(datasets, Mapping) else datasets:
+            for name, dataset in items:
                 if stack.take(name, dataset):
                     continue
                 self._add_stack(stack)
@@ -511,11 +510,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         2  station_0042   glider
         3  station_0043     argo
         """
-        columns = {
-            f"attrs.{key}" if key == ROW else key: arrow_column(values)
-            for key, values in self.attrs.items()
-        }
-        return Table({ROW: np.array(self.names, dtype=str), **columns}, dim=ROW)
+        return self._metadata.attributes_table()
 
     def verify(
         self,
@@ -614,14 +609,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         2  station_0042  46.0  62.0     30      0
         3  station_0043  47.0  63.0     30      0
         """
-        having, columns = self._metadata.statistics(variable)
-        table = {"dataset": np.array(self.names, dtype=str), **columns}
-        table = {key: column[having] for key, column in table.items()}
-        has_no_values = table["count"] == table["nulls"]
-        for key in RANGE:
-            if key in table:
-                table[key] = with_missing(table[key], has_no_values)
-        return Table(table, dim="dataset")
+        return self._metadata.statistics_table(variable)
 
     # Reading
 
@@ -716,9 +704,9 @@ class Collection(CommitContext, Refreshable, Viewable):
         Raises KeyError if the dataset does not exist, TypeError for positions and slices.
         """
         require("xarray", purpose="a dataset", install="ambar[xarray]")
-        from ambar.collection.views import one
+        from ambar.collection.views import lazy_dataset
 
-        return one(self, name)
+        return lazy_dataset(self, name)
 
     @locked
     def load(self, name: str) -> xr.Dataset:
@@ -746,9 +734,9 @@ class Collection(CommitContext, Refreshable, Viewable):
         61.0
         """
         require("xarray", purpose="load", install="ambar[xarray]")
-        from ambar.collection.views import loaded
+        from ambar.collection.views import load_dataset
 
-        return loaded(self, name)
+        return load_dataset(self, name)
 
     @locked
     def to_xarray(self, datasets: Any = None) -> xr.Dataset:
@@ -783,10 +771,11 @@ class Collection(CommitContext, Refreshable, Viewable):
         2
         """
         require("xarray", purpose="to_xarray", install="ambar[xarray]")
-        from ambar.collection.views import stacked
+        from ambar.collection.views import stack_datasets
 
-        return stacked(self, self.choose(datasets))
+        return stack_datasets(self, self.choose(datasets))
 
+    @locked
     def to_dataframe(
         self, variables: str | Sequence[str] | None = None, datasets: Any = None
     ) -> pd.DataFrame:
@@ -829,21 +818,11 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> argo.dataset.unique().tolist()
         ['station_0041', 'station_0043']
         """
-        pd = require("pandas", purpose="to_dataframe", install="pandas")
         require("xarray", purpose="to_dataframe", install="ambar[xarray]")
-        from ambar.collection.views import empty_dataset, frame_of
+        from ambar.collection.views import tabulate_datasets
 
         wanted = self._wanted(variables)
-        names = self.choose(datasets)
-        frames = [frame_of(name, self.load(name), wanted) for name in names]
-        if not names:  # no rows, with the columns of the families that have a variable
-            families = [self._families[number] for number in np.unique(self._places[:, 0])]
-            frames = [
-                frame_of("", empty_dataset(family), wanted)[:0]
-                for family in families
-                if wanted is None or not family.columns.keys().isdisjoint(wanted)
-            ]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        return tabulate_datasets(self, self.choose(datasets), wanted)
 
     def plot(
         self,

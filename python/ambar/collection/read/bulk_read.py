@@ -284,16 +284,11 @@ def _check_numbers_of_dims(variable: str, pieces: list[Piece], names: list[str])
             kept = [dim for dim in dims if not _is_removed(dim, piece)]
             found.setdefault(len(kept), (dims, int(piece.at[0])))
     if len(found) > 1:
-        listed = ", ".join(f"{dims_text(dims)} in {names[at]!r}" for dims, at in found.values())
+        listed = ", ".join(f"({', '.join(dims)}) in {names[at]!r}" for dims, at in found.values())
         raise _core.InvalidError(
             f"the variable {variable!r} has different numbers of dimensions: {listed}; select "
             "datasets of one family"
         )
-
-
-def dims_text(dims: Sequence[str]) -> str:
-    """Return dimensions as text: "(y, x)"."""
-    return f"({', '.join(dims)})"
 
 
 def _is_removed(dim: str, piece: Piece) -> bool:
