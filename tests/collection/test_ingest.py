@@ -375,7 +375,7 @@ def test_a_classic_file_that_was_cut_short_is_an_error(
     same(ambar.open_collection(tmp_path / "x.ambar")["whole"], whole)
     for length in (len(content) - 4, len(content) // 2, 40):
         whole.write_bytes(content[:length])
-        with pytest.raises(ambar.CorruptError, match="whole.nc: the file has .* it was cut short"):
+        with pytest.raises(ambar.CorruptError, match=r"whole.nc: expected .* found [\d,]+"):
             ambar.ingest(whole, tmp_path / "cut.ambar", **QUICK)
 
 
