@@ -276,7 +276,7 @@ def test_labels_have_nanoseconds(path: Path) -> None:
     assert profiles.read("v", sel={"time": pd.Timestamp(times[1])})["v"].tolist() == [1]
 
 
-def test_strings_are_no_labels_of_numbers(path: Path) -> None:
+def test_strings_are_invalid_labels_of_numbers(path: Path) -> None:
     """Slices of strings compared numbers as text, and selected nothing."""
     profiles = written(path, {"a": profile(0)})
     labels: list[Any] = [slice("1", "3"), "1", ["1"], slice(None, "3")]

@@ -121,7 +121,7 @@ def test_times_of_other_calendars_are_the_numbers_of_the_file(unit: str, tmp_pat
 
 @pytest.mark.processes
 @needs_netcdf4
-def test_broken_files_are_told_and_the_rest_is_kept(
+def test_broken_files_are_reported_and_the_others_are_stored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "files"

@@ -349,7 +349,7 @@ def test_particles_without_a_header_are_not_left_out(
     assert done.left_out == {}
 
 
-def test_what_is_left_out_is_told(
+def test_omitted_parts_are_reported(
     tmp_path: Path, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plt"
