@@ -277,7 +277,7 @@ def test_labels_have_nanoseconds(path: Path) -> None:
 
 
 def test_strings_are_invalid_labels_of_numbers(path: Path) -> None:
-    """Slices of strings compared numbers as text, and selected nothing."""
+    """NumPy compared the numbers as strings, and slices selected nothing."""
     profiles = written(path, {"a": profile(0)})
     labels: list[Any] = [slice("1", "3"), "1", ["1"], slice(None, "3")]
     for label in labels:
@@ -365,7 +365,7 @@ def test_summaries_describe_the_largest_family(path: Path) -> None:
 
 
 def test_a_collection_without_values_to_draw(path: Path) -> None:
-    """Drawing it divided by the number of panels, zero."""
+    """Drawing it raised ZeroDivisionError."""
     pytest.importorskip("matplotlib")
     profiles = written(path, {"a": xr.Dataset({"s": ((), "text")})})
     with pytest.raises(ValueError, match="expected positions of datasets, or numbers along a dim"):

@@ -510,7 +510,7 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
 
 
 def test_fields_whose_names_contain_a_slash(tmp_path: Path) -> None:
-    """No array can have such a name, so that they were sought in vain."""
+    """Their arrays have other names, so that the fields were not found."""
     plotfile, store, part = tmp_path / "plt", tmp_path / "plt.ambar", tmp_path / "part.ambar"
     write_plotfile(plotfile, fields=dict.fromkeys(["u/c", "density"], lambda *x: x[0]))
     ambar.convert(plotfile, store)

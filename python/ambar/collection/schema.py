@@ -112,14 +112,14 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
                 lines.append(
                     f"{name}: missing in {self._total - having:,} of {self._total:,} datasets"
                 )
-            for what in ("dtype", "dims", "shape"):
-                found: dict[str, int] = {}
+            for attribute in ("dtype", "dims", "shape"):
+                counts: dict[str, int] = {}
                 for layout in layouts:
-                    text = str(getattr(layout, what)).replace("None", "*")
-                    found[text] = found.get(text, 0) + layout.datasets
-                if len(found) > 1:
-                    parts = ", ".join(f"{text} in {count:,}" for text, count in found.items())
-                    lines.append(f"{name}: {what} {parts}")
+                    value = str(getattr(layout, attribute)).replace("None", "*")
+                    counts[value] = counts.get(value, 0) + layout.datasets
+                if len(counts) > 1:
+                    parts = ", ".join(f"{value} in {count:,}" for value, count in counts.items())
+                    lines.append(f"{name}: {attribute} {parts}")
         return lines
 
     def summary(self, variable: str) -> tuple[str, str]:

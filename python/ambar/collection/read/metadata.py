@@ -163,7 +163,7 @@ class Metadata:
         return found
 
     def positions(self, datasets: Any) -> np.ndarray:
-        """Return the positions of the datasets wanted: int64.
+        """Return the positions of the selected datasets: int64.
 
         Raises
         ------
@@ -194,9 +194,10 @@ class Metadata:
             return np.flatnonzero(_core.Condition(text).evaluate(operands))
         if isinstance(datasets, Iterable) and not isinstance(datasets, np.ndarray):
             datasets = list(datasets)
-        if np.ndim(datasets) and len(datasets) == 0:
+        is_sequence = isinstance(datasets, list) or np.ndim(datasets) > 0
+        if is_sequence and len(datasets) == 0:
             return np.empty(0, np.int64)
-        if np.ndim(datasets) and isinstance(datasets[0], str):
+        if is_sequence and isinstance(datasets[0], str):
             return np.array([self._catalogue.position(str(name)) for name in datasets], np.int64)
         numbers = np.asarray(datasets)
         if numbers.ndim != 1 or numbers.dtype.kind not in "biu":
