@@ -879,16 +879,16 @@ class Collection(CommitContext, Refreshable, Viewable):
         """The store of the last commit: arrays of families, as docs/format.md describes."""
         return open_last(self._key)
 
-    def _shown(self) -> Store:
+    def _refreshable_store(self) -> Store:
         if self._changes is not None:
             raise _core.InvalidError(
                 f"{self.location} is open for writing: no other process can change it; close it"
             )
         return self.store
 
-    def _show(self, store: Store) -> None:
-        shown = Collection(self._key, store, None, settings_of(store), self._threads)
-        self.__dict__ = shown.__dict__
+    def _switch_to(self, store: Store) -> None:
+        opened = Collection(self._key, store, None, settings_of(store), self._threads)
+        self.__dict__ = opened.__dict__
 
     @cached_property
     def _opened(self) -> OpenedStore:
@@ -945,7 +945,7 @@ class Collection(CommitContext, Refreshable, Viewable):
                 f"{self.location} is open for reading; open it with mode='a' to change it"
             )
         self._changes.check()
-        # They are those of the last commit.
+        # Making them again checks that all changes are committed.
         self.__dict__.pop("_reader", None)
         self.__dict__.pop("_metadata", None)
         return self._changes
