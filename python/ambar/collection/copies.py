@@ -157,6 +157,29 @@ def _decoded(record: Record, wanted: set[str], losses: Mapping[str, Mapping[str,
     return record_of(record.name, variables, record.attributes)
 
 
+def copied_settings(source: Collection, bounds: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings of a new copy of a collection.
+
+    Variables that have an error bound in the source are copied verbatim, without that bound.
+
+    Parameters
+    ----------
+    source
+        The collection.
+    bounds
+        Encodings with the new error bounds, by variable.
+    """
+    bounded = {name for losses in losses_of(source).values() for name in losses}
+    settings = source.settings
+    encodings = {
+        name: {k: v for k, v in encoding.items() if k != "error_bound" or name not in bounded}
+        for name, encoding in settings["encoding"].items()
+    }
+    for name, encoding in bounds.items():
+        encodings.setdefault(name, {}).update(encoding)
+    return {**settings, "encoding": encodings}
+
+
 def merged_settings(collections: Sequence[Collection]) -> dict[str, Any]:
     """Return the settings of a collection of all datasets.
 

@@ -9,7 +9,7 @@ from ambar import _core
 from ambar._util.arguments import OpenMode, lengths_of
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.records import Record
-from ambar.store.error_bounds import as_text, resolved
+from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.writer import Profile
@@ -66,11 +66,11 @@ def _checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
             f"{', '.join(map(repr, get_args(Profile)))}"
         )
     if (bound := options.get("error_bound")) is not None:
-        stored["error_bound"] = checked_bound(name, bound)
+        stored["error_bound"] = _checked_bound(name, bound)
     return stored
 
 
-def checked_bound(name: str, bound: float | str) -> float | str:
+def _checked_bound(name: str, bound: float | str) -> float | str:
     """Return the error bound of a variable as JSON stores it; raises ValueError if it is invalid.
 
     Bounds that depend on the value range are invalid.
@@ -81,6 +81,19 @@ def checked_bound(name: str, bound: float | str) -> float | str:
             "which is unknown while they are added; give an absolute or relative bound"
         )
     return resolved(bound)
+
+
+def encoding_of(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | None:
+    """Return the setting `encoding` of a collection with error bounds by variable."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, Mapping):
+        raise _core.InvalidError(
+            f"expected error bounds by variable, such as {{'temperature': 0.01}}, found {bounds!r}"
+        )
+    return {
+        str(name): {"error_bound": _checked_bound(name, bound)} for name, bound in bounds.items()
+    }
 
 
 def settings_of(store: Store, mode: OpenMode = "r") -> dict[str, Any]:
