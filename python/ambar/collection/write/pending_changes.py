@@ -13,7 +13,8 @@ from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Column, Families, Family
 from ambar.collection.storage.records import Record, Variable, check_name, retyped
 from ambar.collection.storage.settings import VERSION, check_encoding
-from ambar.collection.write.family_writer import FEW, Background, FamilyWriter
+from ambar.collection.write.family_writer import FEW, FamilyWriter
+from ambar.collection.write.writer_thread import WriterThread
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -40,7 +41,7 @@ class PendingChanges:
         # The message of the only commit of an object, which appears when it is closed.
         self._message: str | None = None
         self._writers: dict[int, FamilyWriter] = {}
-        self._background = Background()
+        self._thread = WriterThread()
         self._first: dict[str, Column] = {}
         for family in families:
             for name, column in family.columns.items():
@@ -53,7 +54,7 @@ class PendingChanges:
 
         Raises ValueError in a forked child, which must not use the writer of its parent.
         """
-        self._background.check()
+        self._thread.check()
         self._writer._core.check()
 
     def add(self, record: Record) -> None:
@@ -115,7 +116,7 @@ class PendingChanges:
         self.check()
         for writer in self._writers.values():
             writer.finish()
-        self._background.wait()
+        self._thread.wait()
         runs = self._catalogue.write(self._writer)
         about = {
             "kind": "collection",
@@ -134,12 +135,12 @@ class PendingChanges:
         """Close the store; changes since the last commit are lost."""
         if self._message is not None:
             self._commit(self._message)
-        self._background.close()
+        self._thread.close()
         self._writer.close()
 
     def abort(self) -> None:
         """Close the store after an error; an upload leaves nothing."""
-        self._background.close()
+        self._thread.close()
         self._writer._abort()
 
     def _put(self, record: Record) -> tuple[int, int]:
@@ -155,9 +156,7 @@ class PendingChanges:
             if name not in self._first:
                 self._first[name] = Column.of(variable)
         if family.number not in self._writers:
-            writer = FamilyWriter(
-                self._writer, family, self._settings["encoding"], self._background
-            )
+            writer = FamilyWriter(self._writer, family, self._settings["encoding"], self._thread)
             if self._store is not None and family.rows:
                 writer.load(self._store)
             self._writers[family.number] = writer
