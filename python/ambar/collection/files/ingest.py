@@ -113,10 +113,10 @@ def ingest(
         Files, folders (searched recursively) and globs.
     target : str or path-like
         The path or URL of the store to write.
-    variables : iterable of str, optional
+    variables : str or iterable of str, optional
         Data variables to read from each file, with their coordinates; all by default. Variables
         that a file lacks are ignored.
-    ragged : iterable of str, optional
+    ragged : str or iterable of str, optional
         Dimensions whose lengths differ, as for `ambar.open_collection`.
     error_bound : mapping, optional
         Error bounds by variable; lossless by default. They must not depend on the value range:
