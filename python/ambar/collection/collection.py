@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import names_of
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar._util.optional import require
@@ -677,25 +676,14 @@ class Collection(CommitContext, Refreshable, Viewable):
         ['station_0043']
         """
         at = self._metadata.positions(datasets)
-        wanted = self._wanted(variables)
-        wanted = self.variables if wanted is None else wanted
+        families = self._families
+        wanted = families.variables if variables is None else families.checked_names(variables)
         isel, sel = isel or {}, sel or {}
         names = self._catalogue.names_at(at)
-        pieces = by_family(self._families, self._catalogue.places_at(at), isel)
+        pieces = by_family(families, self._catalogue.places_at(at), isel)
         check_dims({**isel, **sel}, pieces, wanted)
         pieces = select_labels(pieces, sel, wanted, self._reader.coordinate, names)
         return self._reader.read_many(wanted, pieces, names, out, stack)
-
-    def _wanted(self, variables: str | Sequence[str] | None) -> list[str] | None:
-        """Return names of variables as a list; raises KeyError if no dataset has one of them."""
-        if variables is None:
-            return None
-        wanted = names_of("variables", variables)
-        known = set(self.variables)
-        for name in wanted:
-            if name not in known:
-                raise self._families.unknown(name)
-        return wanted
 
     @locked
     def __getitem__(self, name: str) -> xr.Dataset:
@@ -821,7 +809,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         require("xarray", purpose="to_dataframe", install="ambar[xarray]")
         from ambar.collection.views import tabulate_datasets
 
-        wanted = self._wanted(variables)
+        wanted = None if variables is None else self._families.checked_names(variables)
         return tabulate_datasets(self, self.choose(datasets), wanted)
 
     def plot(

@@ -68,11 +68,8 @@ def copy_datasets(
     known = source._families.variables
     wanted = set(_wanted(source, fields, known))
     bounds = bounds or {}
-    for name in bounds:
-        if name not in known:
-            raise source._families.unknown(name)
     losses = losses_of(source)
-    for name in bounds:
+    for name in source._families.checked_names(bounds):
         if loss := next((of[name] for of in losses.values() if name in of), None):
             raise bounded_already(source.store, name, loss["lossy_compression_error_bound"])
     positions = np.array([source._catalogue.position(name) for name in names], np.int64)
