@@ -144,7 +144,7 @@ def test_bounds_of_local_ranges_are_tighter(plotfile: Path, found: study.Study) 
     assert "each rank's own range" in report.title(local, 1e-4)
 
 
-def test_values_that_are_lost_are_told() -> None:
+def test_lost_values_are_reported() -> None:
     errors, psnr = measures.errors, measures.psnr
     values = np.array([1.0, np.nan, np.inf, -0.0])
     assert errors(values, values.copy()).tolist() == [0, 0, 0, 0]
@@ -230,7 +230,7 @@ def test_peers_are_measured_where_they_are_installed(plotfile: Path) -> None:
             assert row.ratio > 1
 
 
-def test_what_is_not_there_is_told(plotfile: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_are_reported(plotfile: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="no field 'gas'; available: density, Temp"):
         study.run_study(plotfile, fields=["gas"])
     with pytest.raises(KeyError, match="no method 'zip'; available: amrex-1d, "):

@@ -236,7 +236,7 @@ def fabricated(found: Study) -> Study:
     return replace(found, doubles=1000, ranks=[2], rows=rows, backs=backs, rounds=3, readers=[3])
 
 
-def test_what_was_asked_stands_beside_what_was_measured(fabricated: Study) -> None:
+def test_requested_values_are_printed_beside_measured_ones(fabricated: Study) -> None:
     lines = targets.lines(fabricated)
     measured = [line.split("measured")[1] for line in lines]
     assert measured == [

@@ -49,7 +49,7 @@ def test_rows_hold_what_was_measured(found: study.Study) -> None:
     assert found.output_bytes == sum(files.values())
 
 
-def test_columns_that_differ_are_told() -> None:
+def test_columns_that_differ_are_reported() -> None:
     ours = {"density": [8.0, 1.0, 0.5], "x": [8.0, 1.0, 0.2]}
     assert study.differences(ours, {**ours, "mass": [8.0, 1.0, 1.0]}) == ""
     assert study.differences(ours, {"x": ours["x"]}) == "lacks density"

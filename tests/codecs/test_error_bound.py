@@ -111,7 +111,7 @@ def test_only_floats_take_a_bound(tmp_path: Path, values: Any, bound: Any) -> No
 @pytest.mark.parametrize(
     "bound", ["", "1e-3 of", "-1", float("nan"), True, {"density": "x"}, {"nothing": 1.0}]
 )
-def test_what_is_no_bound_is_an_error(tmp_path: Path, bound: Any) -> None:
+def test_invalid_bounds_are_errors(tmp_path: Path, bound: Any) -> None:
     with pytest.raises((ValueError, KeyError)):
         ambar.convert(OUTPUT, tmp_path / "x.ambar", error_bound=bound)
     assert not (tmp_path / "x.ambar").exists()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 import zarr
@@ -252,14 +254,30 @@ def test_dates_at_the_ends_of_slices_are_whole_as_in_pandas(path: Path) -> None:
             expected = up.v.sel(time=slice(first, last)).values
             np.testing.assert_array_equal(got, expected[:: 1 if name == "up" else -1])
     assert profiles.read("v", sel={"time": "2024-01-01"})["v"].tolist() == [0, 0]
-    wrong: list[Any] = [slice("2024", "9999"), slice("1000", None), np.datetime64("9999")]
+    wrong: list[Any] = [
+        slice("2024", "9999"),
+        slice("1000", None),
+        np.datetime64("9999"),
+        slice(None, date(9999, 1, 1)),
+        datetime(1, 1, 1),
+    ]
     for label in wrong:
         with pytest.raises(ValueError, match=r"is out of the range of datetime64\[ns\]"):
             profiles.read("v", sel={"time": label})
+    unreadable: list[Any] = [slice(None, "January"), "2024-13", ["x"], b"2024-x", object()]
+    for label in unreadable:
+        with pytest.raises(ValueError, match="sel=: expected a (date such as|label of datetime64)"):
+            profiles.read("v", sel={"time": label})
 
 
-def test_strings_are_no_labels_of_numbers(path: Path) -> None:
-    """Slices of strings compared numbers as text, and selected nothing."""
+def test_labels_have_nanoseconds(path: Path) -> None:
+    times = np.datetime64("2024-01-01", "ns") + np.arange(3) * np.timedelta64(333, "ns")
+    profiles = written(path, {"a": xr.Dataset({"v": ("time", [0, 1, 2])}, {"time": times})})
+    assert profiles.read("v", sel={"time": pd.Timestamp(times[1])})["v"].tolist() == [1]
+
+
+def test_strings_are_invalid_labels_of_numbers(path: Path) -> None:
+    """NumPy compared the numbers as strings, and slices selected nothing."""
     profiles = written(path, {"a": profile(0)})
     labels: list[Any] = [slice("1", "3"), "1", ["1"], slice(None, "3")]
     for label in labels:
@@ -347,7 +365,7 @@ def test_summaries_describe_the_largest_family(path: Path) -> None:
 
 
 def test_a_collection_without_values_to_draw(path: Path) -> None:
-    """Drawing it divided by the number of panels, zero."""
+    """Drawing it raised ZeroDivisionError."""
     pytest.importorskip("matplotlib")
     profiles = written(path, {"a": xr.Dataset({"s": ((), "text")})})
     with pytest.raises(ValueError, match="expected positions of datasets, or numbers along a dim"):

@@ -118,7 +118,7 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
     assert report["chunks"] > 0
 
 
-def test_what_is_no_collection_is_refused(path: Path) -> None:
+def test_stores_of_other_kinds_are_refused(path: Path) -> None:
     with ambar.create(path, fsync=False) as writer:
         writer.create_array("a", [1])
     with pytest.raises(ValueError, match="expected a collection"):

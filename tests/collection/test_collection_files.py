@@ -226,7 +226,7 @@ def test_ls_lists_the_first_datasets(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads(out)[7]["sizes"] == {"x": 7}
 
 
-def test_a_collection_behind_a_url(
+def test_a_collection_at_a_url(
     tmp_path: Path, zarrs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ambar.ingest(zarrs, tmp_path / "x.ambar", **QUICK)

@@ -64,7 +64,7 @@ def test_argo_profiles_are_one_small_family(tmp_path: Path) -> None:
 
 
 @needs_netcdf4
-def test_argo_files_are_taken_in_as_they_are(tmp_path: Path) -> None:
+def test_argo_files_are_ingested_unchanged(tmp_path: Path) -> None:
     """Flags of one letter with a fill value were refused as objects of bytes and floats."""
     files = write_files(tmp_path / "files", 24)
     done = ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", ragged=["N_LEVELS"], processes=1)
@@ -203,7 +203,7 @@ def _objects(*values: Any) -> np.ndarray:
         (_objects(pd.NA, b"a", NAN, None), 3),
     ],
 )
-def test_missing_texts_come_back_as_nan(path: Path, values: np.ndarray, nulls: int) -> None:
+def test_missing_strings_are_read_as_nan(path: Path, values: np.ndarray, nulls: int) -> None:
     """Objects with None or NaN among them were refused."""
     other = values[::-1].copy()
     datasets = {"a": {"q": ("x", values)}, "b": {"q": ("x", other)}, "c": {"q": ("x", other[:1])}}
@@ -236,7 +236,7 @@ def test_texts_of_which_none_is_present_take_the_type_of_others(path: Path) -> N
     )
 
 
-def test_coordinates_with_missing_texts(path: Path) -> None:
+def test_coordinates_with_missing_strings(path: Path) -> None:
     names = xr.DataArray(_objects("a", None, "c"), dims="x")
     datasets = {n: xr.Dataset({"v": ("x", [1, 2, 3])}, {"name": names}) for n in ("a", "b")}
     profiles = written(path, datasets)

@@ -130,7 +130,7 @@ def test_one_name_of_a_ragged_dimension(tmp_path: Path) -> None:
     made.close()
 
 
-def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+def test_names_that_are_invalid_unicode(tmp_path: Path) -> None:
     profiles = ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False)
     with pytest.raises(ValueError, match="a dataset's name"):
         profiles.add("\udcff", good(0))

@@ -506,7 +506,7 @@ def test_similarity_is_that_of_its_definition() -> None:
     assert measures.ssim(a.reshape(-1)[few], b.reshape(-1)[few], window[few], scale, 2)[1] == 0
 
 
-def test_the_power_of_a_wave_lies_at_its_number() -> None:
+def test_the_power_of_a_wave_is_at_its_number() -> None:
     x = (np.arange(32) + 0.5) / 32 * 2.0
     grid = 3 * (1 + 0.1 * np.cos(2 * np.pi * 4 * x / 2.0))[:, None, None] * np.ones((1, 16, 16))
     k, power, modes = measures.power_spectrum(grid, [2 / 32] * 3)

@@ -349,7 +349,7 @@ def test_particles_without_a_header_are_not_left_out(
     assert done.left_out == {}
 
 
-def test_what_is_left_out_is_told(
+def test_omitted_parts_are_reported(
     tmp_path: Path, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plt"
@@ -515,7 +515,7 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
 
 
 def test_fields_whose_names_contain_a_slash(tmp_path: Path) -> None:
-    """No array can have such a name, so that they were sought in vain."""
+    """Their arrays have other names, so that the fields were not found."""
     plotfile, store, part = tmp_path / "plt", tmp_path / "plt.ambar", tmp_path / "part.ambar"
     write_plotfile(plotfile, fields=dict.fromkeys(["u/c", "density"], lambda *x: x[0]))
     ambar.convert(plotfile, store)

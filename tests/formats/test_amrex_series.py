@@ -251,7 +251,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_sources_that_are_no_run_leave_nothing_behind(case: str, tmp_path: Path) -> None:
+def test_sources_that_are_not_runs_leave_no_files(case: str, tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
     first = write_step(tmp_path / "run", 10 if case == "same number" else 0)
     if case == "truncated":

@@ -479,9 +479,7 @@ def test_a_file_cut_short_is_an_error_that_names_it(kind: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("component", ["hydro", "gravity", "rt", "particles"])
-def test_a_component_that_lacks_a_domain_is_told_by_the_file(
-    component: str, tmp_path: Path
-) -> None:
+def test_the_error_for_a_missing_domain_names_the_file(component: str, tmp_path: Path) -> None:
     truth = write_output(tmp_path, FULL)
     name = f"{FILES[component]}_00007.out00002"
     (truth.folder / name).unlink()

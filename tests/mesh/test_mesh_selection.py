@@ -254,12 +254,12 @@ def test_pyvista_reads_blocks(tmp_path: Path) -> None:
     assert pv.read(tmp_path / "b.ambar", block=0) == blocks()[0]
 
 
-def test_info_tells_of_meshes(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_of_meshes(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as code:
         main(["info", str(path)])
     assert not code.value.code
-    told = capsys.readouterr().out
-    assert "Type:    UnstructuredGrid" in told
+    output = capsys.readouterr().out
+    assert "Type:    UnstructuredGrid" in output
     with pytest.raises(SystemExit):
         main(["info", str(path), "--json"])
     found = json.loads(capsys.readouterr().out)

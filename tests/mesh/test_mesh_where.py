@@ -102,7 +102,7 @@ def test_invalid_conditions(where: str, error: type, message: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("arguments", [{"where": 5}, {"point_data": 5}])
-def test_arguments_of_another_type_are_no_damage(arguments: Any, tmp_path: Path) -> None:
+def test_arguments_of_another_type_are_not_damage(arguments: Any, tmp_path: Path) -> None:
     """They were reported as a damaged description of the mesh."""
     ambar.write_mesh(sample("tetrahedra"), tmp_path / "x.ambar", fsync=False)
     with pytest.raises(TypeError):

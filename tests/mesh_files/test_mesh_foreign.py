@@ -82,7 +82,7 @@ def test_cut_files_are_errors(
         assert capfd.readouterr() == ("", "")
 
 
-def test_abaqus_is_not_taken_for_avs() -> None:
+def test_abaqus_is_not_read_as_avs() -> None:
     meshio.write("wing.inp", TETRAHEDRA, file_format="abaqus")
     ambar.convert("wing.inp", "x.ambar", fsync=False)
     read = ambar.read_mesh("x.ambar")

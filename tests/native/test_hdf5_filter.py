@@ -144,7 +144,7 @@ def test_what_does_not_shrink_is_passed_through(path: Path) -> None:
         np.testing.assert_array_equal(file["x"][()].view("u8"), noise.view("u8"))
 
 
-def test_other_filters_come_behind(path: Path) -> None:
+def test_other_filters_follow(path: Path) -> None:
     values = wave((64, 64))
     with h5py.File(path, "w") as file:
         with pytest.raises(ValueError, match="must be the first one"):

@@ -95,7 +95,7 @@ def test_writers_move_nothing_through_linked_folders(
     assert victim.read_text() == "mine"
 
 
-def test_entries_behind_links_are_refused(store: Path, tmp_path: Path) -> None:
+def test_entries_that_are_links_are_refused(store: Path, tmp_path: Path) -> None:
     """Another program's folder is read as its files are; a link could lead to any file."""
     outside = tmp_path / "outside"
     shutil.move(store / "x", outside)
@@ -127,7 +127,7 @@ def special_files(folder: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("kind", ["fifo", "socket"])
 @pytest.mark.parametrize("name", ["x/c/0", "zarr.json", ".ambar/commit", ".ambar/lock"])
-def test_special_files_in_a_store_are_errors_at_once(
+def test_special_files_in_a_store_are_errors_without_waiting(
     kind: str, name: str, store: Path, tmp_path: Path
 ) -> None:
     """Reading a FIFO in the place of an entry hung."""
@@ -143,7 +143,7 @@ def test_special_files_in_a_store_are_errors_at_once(
 
 @pytest.mark.parametrize("kind", ["fifo", "socket"])
 @pytest.mark.parametrize("act", [ambar.open, append, ambar.repair, ambar.compact])
-def test_special_files_are_no_stores(
+def test_special_files_are_not_stores(
     kind: str, act: Callable[[Path], object], tmp_path: Path
 ) -> None:
     """Opening a FIFO as a store hung."""
@@ -156,7 +156,7 @@ def test_special_files_are_no_stores(
 
 @pytest.mark.parametrize(("kind", "found"), [("fifo", "a pipe"), ("socket", "a socket")])
 @pytest.mark.parametrize("suffix", ["", ".ambar", ".nc", ".vtu"])
-def test_special_files_are_refused_at_once(
+def test_special_files_are_refused_without_waiting(
     kind: str, found: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`ambar info` of a FIFO waited for its writer."""

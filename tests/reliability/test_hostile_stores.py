@@ -175,7 +175,7 @@ def test_a_variable_with_several_numbers_of_dimensions_is_refused(tmp_path: Path
     assert np.shape(collection.read("v", ["b"])["v"]) == (1, 2, 1)
 
 
-def test_a_group_that_is_no_dataset_is_an_error_of_ambar(tmp_path: Path) -> None:
+def test_a_group_of_conflicting_sizes_is_an_error_of_ambar(tmp_path: Path) -> None:
     """The error was xarray's own, which names neither the store nor the group."""
     with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
         writer.create_array("g/a", np.arange(3), dims=("x",))
@@ -221,7 +221,7 @@ def test_plotfiles_with_corners_of_other_dimensions_are_refused() -> None:
             AmrexInfo.from_dict(bad)
 
 
-def test_information_of_a_block_that_is_no_list_is_passed_over() -> None:
+def test_information_of_a_block_that_is_not_a_list_is_ignored() -> None:
     """Listing the arrays raised TypeError."""
     described = {"blocks": [{"block": {"type": "x"}, "info": 7}]}
     assert blocks_of(described) == [(None, {"type": "x"})]

@@ -202,7 +202,7 @@ def test_negative_sizes_of_regions_are_named(region: ambar.Region, name: str) ->
         amr.read("level", region=region)
 
 
-def test_nan_is_no_extremum_to_use_as_a_center() -> None:
+def test_nan_is_not_an_extremum_to_use_as_a_center() -> None:
     """The position of the first NaN was the center."""
     amr = ambar.open_snapshot(output("gravpart")).amr
     found = amr.argmax("sqrt(vx)")

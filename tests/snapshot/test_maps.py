@@ -324,12 +324,12 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
     with pytest.raises(ValueError, match="three dimensions.*use grid, with a Box as the region"):
         flat.amr.map("density", axis="x")
     for method in (flat.amr.slice, flat.amr.project):
-        with pytest.raises(ValueError, match="three dimensions along the axis 'z', found"):
+        with pytest.raises(ValueError, match="three dimensions for the axis 'z', found"):
             method("density")
         with pytest.raises(ValueError, match="invalid axis 'w'; must be one of x, y; grid"):
             method("density", axis="w")
     tube = ambar.open_snapshot(RAMSES.parent / "ramses_cases" / "tube_1d_walls" / "output_00002")
-    with pytest.raises(ValueError, match="of two or three dimensions along the axis 'x', found 1"):
+    with pytest.raises(ValueError, match="of two or three dimensions for the axis 'x', found 1"):
         tube.amr.slice("density", axis="x")
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"resolution": (16, 8)}, r"resolution: expected an integer.*found \(16, 8\)"),

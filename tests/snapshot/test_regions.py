@@ -150,7 +150,7 @@ def test_regions_far_from_a_periodic_box_are_errors(gravpart: ambar.Snapshot) ->
     assert len(gravpart.amr.read("x", region=around)) == len(gravpart.amr)
 
 
-def test_boxes_of_coordinates_are_no_fractions(
+def test_boxes_of_coordinates_are_not_fractions(
     gravpart: ambar.Snapshot, stores: dict[str, Path], tmp_path: Path
 ) -> None:
     wrong = ambar.Box((0, 0, 0), (6, 1, 1))

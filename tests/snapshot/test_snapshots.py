@@ -618,7 +618,7 @@ def test_a_cut_short_output_is_an_error_that_names_the_file(tmp_path: Path) -> N
     assert not (tmp_path / "x.ambar").exists()
 
 
-def test_opening_what_is_no_store(tmp_path: Path) -> None:
+def test_opening_paths_that_are_not_stores(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ambar.open(tmp_path / "nothing.ambar")
     (tmp_path / "empty.ambar").write_bytes(b"")

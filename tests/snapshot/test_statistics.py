@@ -260,7 +260,7 @@ def test_centers(gravpart: ambar.Snapshot) -> None:
         amr.find_center("sink:1")
 
 
-def test_regions_are_no_centers_by_default(gravpart: ambar.Snapshot) -> None:
+def test_regions_are_not_centers_by_default(gravpart: ambar.Snapshot) -> None:
     amr, around = gravpart.amr, gravpart.amr.about((0.3, 0.5, 0.5))
     close(amr.angular_momentum(region=BALL), amr.angular_momentum(center="bc", region=BALL))
     for rows in (amr, around):

@@ -449,7 +449,7 @@ def test_units_of_plotfiles_are_those_given() -> None:
     assert float(nyx.to_yt().current_time.to("s")) == pytest.approx(nyx.info.age("s"))
 
 
-def test_the_folder_of_texts_goes_with_the_dataset() -> None:
+def test_the_temporary_folder_is_removed_with_the_dataset() -> None:
     dataset = ambar.open_snapshot(amrex_sample("advection_plt00006")).to_yt()
     folder = Path(dataset.directory)
     assert folder.exists()

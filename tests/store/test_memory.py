@@ -67,7 +67,7 @@ def test_files_that_are_open_tell_their_names(file: bytes, tmp_path: Path) -> No
         ambar.open_store(opened)  # type: ignore[arg-type]
 
 
-def test_memory_is_not_let_go_while_it_is_read() -> None:
+def test_memory_is_not_released_while_it_is_read() -> None:
     whole = bytearray(100)
     with pytest.raises(ambar.CorruptError):
         ambar.open(whole)

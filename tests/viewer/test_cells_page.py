@@ -244,7 +244,7 @@ def test_the_call_of_python_draws_the_same_commit_and_output(tmp_path: Path) -> 
     assert np.array_equal(names["image"].to_numpy().astype("f4"), image.values)
 
 
-def test_names_of_stores_are_no_code(run: Path, tmp_path: Path) -> None:
+def test_names_of_stores_are_not_code(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "<img src=x>.ambar"
     path.symlink_to(run)
     with ambar.view(path).serve(browser=False) as viewer:

@@ -80,7 +80,7 @@ def _explained(function: Callable[..., Any], hints: Mapping[str, str]) -> Callab
 
 
 def names_of(what: str, names: object) -> list[str]:
-    """Return an argument of one name or of several as a list; raises TypeError for other ones."""
+    """Return one name, or several, as a list; raises TypeError for arguments of other types."""
     if isinstance(names, str):
         return [names]
     given: list[object] = list(names) if isinstance(names, Iterable) else [names]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ambar.collection.copies import copy_datasets
-from ambar.collection.write.pending_changes import exists_already, settings_of
+from ambar.collection.storage.settings import settings_of
+from ambar.collection.write.pending_changes import exists_already
 from ambar.parallel.cluster import Scheduler, batches, connected, new_name, run, scratch_in
 from ambar.store.store import Store
 from ambar.store.urls import folder_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import names_of
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar._util.optional import require
@@ -19,21 +18,15 @@ from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
 from ambar.collection import representation
 from ambar.collection.attribute_columns import AttributeColumns
-from ambar.collection.read.bulk_read import (
-    CollectionData,
-    Reader,
-    check_dims,
-    check_numbers_of_dims,
-)
-from ambar.collection.read.indexing import by_family, split_by_labels
-from ambar.collection.read.metadata import RANGE, Metadata, arrow_column, with_missing
+from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
+from ambar.collection.read.indexing import by_family
+from ambar.collection.read.labels import select_labels
+from ambar.collection.read.metadata import Metadata
 from ambar.collection.schema import DatasetFamily, Schema
 from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.family import Families, Family, load
-from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.records import (
-    ROW,
     Input,
     Record,
     as_record,
@@ -41,8 +34,9 @@ from ambar.collection.storage.records import (
     record_of,
     variable_of,
 )
+from ambar.collection.storage.settings import settings_of
 from ambar.collection.write.dataset_stack import DatasetStack
-from ambar.collection.write.pending_changes import PendingChanges, settings_of
+from ambar.collection.write.pending_changes import PendingChanges
 from ambar.kinds.figures import draw_object
 from ambar.kinds.viewable import Viewable
 from ambar.parallel.cluster import Scheduler
@@ -115,12 +109,16 @@ class Collection(CommitContext, Refreshable, Viewable):
             self._families = Families(store.location, families, settings["ragged"])
             runs = about.integers("index")
             self._catalogue = Catalogue(store.location, self._families, reopen, store, runs)
-        self._changes = None
-        # An object appears as a whole when it is closed: the message of its only commit.
-        self._is_object = isinstance(self._key, Remote) and is_object(self._key.url)
-        self._postponed: str | None = None
+        self._changes: PendingChanges | None = None
         if writer is not None:
-            self._changes = PendingChanges(writer, self._catalogue, self._families, settings, store)
+            self._changes = PendingChanges(
+                writer,
+                self._catalogue,
+                self._families,
+                settings,
+                store,
+                is_object=isinstance(self._key, Remote) and is_object(self._key.url),
+            )
         if store is not None:
             self.__dict__["store"] = store
 
@@ -188,15 +186,15 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> len(ambar.open_collection("casts.ambar"))
         100
         """
+        items = datasets.items() if isinstance(datasets, Mapping) else datasets
         if scheduler is not None:
             from ambar.collection.cluster import add_on_cluster
 
-            items = datasets.items() if isinstance(datasets, Mapping) else datasets
             add_on_cluster(self, list(items), scheduler)
             return
         stack = DatasetStack()
         try:
-            for name, dataset in datasets.items() if isinstance(datasets, Mapping) else datasets:
+            for name, dataset in items:
                 if stack.take(name, dataset):
                     continue
                 self._add_stack(stack)
@@ -298,11 +296,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> ambar.open_collection("profiles.ambar").names
         ['station_0041', 'station_0042']
         """
-        wanted = {names} if isinstance(names, str) else set(names)
-        for name in wanted:
-            self._catalogue.position(name)
-        self._changing.pending = True
-        self._catalogue.remove(wanted)
+        self._changing.remove({names} if isinstance(names, str) else set(names))
 
     @locked
     def rename(self, old: str, new: str) -> None:
@@ -329,9 +323,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> ambar.open_collection("profiles.ambar").names[0]
         'reference'
         """
-        changing = self._changing
-        self._catalogue.rename(old, new)
-        changing.pending = True
+        self._changing.rename(old, new)
 
     @locked
     def commit(self, message: str = "") -> None:
@@ -358,12 +350,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         ...         casts.add(f"cast{number}", {"oxygen": np.arange(3)})
         ...         casts.commit()
         """
-        changes = self._changing
-        if self._is_object:
-            self._postponed = message
-            return
-        changes.commit(message)
-        self._catalogue.committed()
+        self._changing.commit(message)
         for cached in ("store", "_opened", "_reader", "_metadata", "_views"):
             self.__dict__.pop(cached, None)
 
@@ -390,25 +377,21 @@ class Collection(CommitContext, Refreshable, Viewable):
         ...
         FileNotFoundError: ...
         """
-        if isinstance(self._lock, WriterLock) and self._lock.is_foreign:
-            return
-        with self._lock:
-            if self._changes is not None:
-                if self._postponed is not None:
-                    self._changes.commit(self._postponed)
-                self._changes.close()
-                self._changes = None
+        self._end(PendingChanges.close)
 
     def _succeeded(self) -> None:
         if self._changes is not None:
-            self.commit(self._postponed or "")
+            self.commit()
 
     def _abort(self) -> None:
+        self._end(PendingChanges.abort)
+
+    def _end(self, end: Callable[[PendingChanges], None]) -> None:
         if isinstance(self._lock, WriterLock) and self._lock.is_foreign:
             return
         with self._lock:
             if self._changes is not None:
-                self._changes.abort()
+                end(self._changes)
                 self._changes = None
 
     # Metadata
@@ -526,11 +509,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         2  station_0042   glider
         3  station_0043     argo
         """
-        columns = {
-            f"attrs.{key}" if key == ROW else key: arrow_column(values)
-            for key, values in self.attrs.items()
-        }
-        return Table({ROW: np.array(self.names, dtype=str), **columns}, dim=ROW)
+        return self._metadata.attributes_table()
 
     def verify(
         self,
@@ -629,14 +608,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         2  station_0042  46.0  62.0     30      0
         3  station_0043  47.0  63.0     30      0
         """
-        having, columns = self._metadata.statistics(variable)
-        table = {"dataset": np.array(self.names, dtype=str), **columns}
-        table = {key: column[having] for key, column in table.items()}
-        has_no_values = table["count"] == table["nulls"]
-        for key in RANGE:
-            if key in table:
-                table[key] = with_missing(table[key], has_no_values)
-        return Table(table, dim="dataset")
+        return self._metadata.statistics_table(variable)
 
     # Reading
 
@@ -704,45 +676,14 @@ class Collection(CommitContext, Refreshable, Viewable):
         ['station_0043']
         """
         at = self._metadata.positions(datasets)
-        wanted = self._wanted(variables)
-        wanted = self.variables if wanted is None else wanted
-        isel = dict(isel or {})
-        places = self._catalogue.places_at(at)
-        pieces = by_family(self._families, places, isel)
-        families = [piece.family for piece in pieces]
-        check_dims({**isel, **(sel or {})}, families or self._families, wanted)
-        if sel:
-            coordinate = self._reader.coordinate
-            pieces = [
-                part
-                for piece in pieces
-                for part in split_by_labels(
-                    piece, sel, wanted, coordinate, lambda: self._catalogue.names_at(at)
-                )
-            ]
-        arrays: dict[str, np.ndarray | RaggedArray] = {}
-        missing = {}
-        for name in wanted:
-            if not any(name in piece.family.columns for piece in pieces):
-                raise _core.NotFoundError(
-                    f"{self.location}: expected selected datasets with the variable {name!r}, "
-                    "found none; select other datasets"
-                )
-            check_numbers_of_dims(name, pieces, lambda: self._catalogue.names_at(at))
-            into = out.get(name) if isinstance(out, Mapping) else out
-            arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
-        return CollectionData(self._catalogue.names_at(at), missing, arrays)
-
-    def _wanted(self, variables: str | Sequence[str] | None) -> list[str] | None:
-        """Return names of variables as a list; raises KeyError if no dataset has one of them."""
-        if variables is None:
-            return None
-        wanted = names_of("variables", variables)
-        known = set(self.variables)
-        for name in wanted:
-            if name not in known:
-                raise self._families.unknown(name)
-        return wanted
+        families = self._families
+        wanted = families.variables if variables is None else families.checked_names(variables)
+        isel, sel = isel or {}, sel or {}
+        names = self._catalogue.names_at(at)
+        pieces = by_family(families, self._catalogue.places_at(at), isel)
+        check_dims({**isel, **sel}, pieces, wanted)
+        pieces = select_labels(pieces, sel, wanted, self._reader.coordinate, names)
+        return self._reader.read_many(wanted, pieces, names, out, stack)
 
     @locked
     def __getitem__(self, name: str) -> xr.Dataset:
@@ -751,9 +692,9 @@ class Collection(CommitContext, Refreshable, Viewable):
         Raises KeyError if the dataset does not exist, TypeError for positions and slices.
         """
         require("xarray", purpose="a dataset", install="ambar[xarray]")
-        from ambar.collection.views import one
+        from ambar.collection.views import lazy_dataset
 
-        return one(self, name)
+        return lazy_dataset(self, name)
 
     @locked
     def load(self, name: str) -> xr.Dataset:
@@ -781,9 +722,9 @@ class Collection(CommitContext, Refreshable, Viewable):
         61.0
         """
         require("xarray", purpose="load", install="ambar[xarray]")
-        from ambar.collection.views import loaded
+        from ambar.collection.views import load_dataset
 
-        return loaded(self, name)
+        return load_dataset(self, name)
 
     @locked
     def to_xarray(self, datasets: Any = None) -> xr.Dataset:
@@ -818,10 +759,11 @@ class Collection(CommitContext, Refreshable, Viewable):
         2
         """
         require("xarray", purpose="to_xarray", install="ambar[xarray]")
-        from ambar.collection.views import stacked
+        from ambar.collection.views import stack_datasets
 
-        return stacked(self, self.choose(datasets))
+        return stack_datasets(self, self.choose(datasets))
 
+    @locked
     def to_dataframe(
         self, variables: str | Sequence[str] | None = None, datasets: Any = None
     ) -> pd.DataFrame:
@@ -864,21 +806,11 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> argo.dataset.unique().tolist()
         ['station_0041', 'station_0043']
         """
-        pd = require("pandas", purpose="to_dataframe", install="pandas")
         require("xarray", purpose="to_dataframe", install="ambar[xarray]")
-        from ambar.collection.views import empty_dataset, frame_of
+        from ambar.collection.views import tabulate_datasets
 
-        wanted = self._wanted(variables)
-        names = self.choose(datasets)
-        frames = [frame_of(name, self.load(name), wanted) for name in names]
-        if not names:  # no rows, with the columns of the families that have a variable
-            families = [self._families[number] for number in np.unique(self._places[:, 0])]
-            frames = [
-                frame_of("", empty_dataset(family), wanted)[:0]
-                for family in families
-                if wanted is None or not family.columns.keys().isdisjoint(wanted)
-            ]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        wanted = None if variables is None else self._families.checked_names(variables)
+        return tabulate_datasets(self, self.choose(datasets), wanted)
 
     def plot(
         self,
@@ -935,16 +867,16 @@ class Collection(CommitContext, Refreshable, Viewable):
         """The store of the last commit: arrays of families, as docs/format.md describes."""
         return open_last(self._key)
 
-    def _shown(self) -> Store:
+    def _refreshable_store(self) -> Store:
         if self._changes is not None:
             raise _core.InvalidError(
                 f"{self.location} is open for writing: no other process can change it; close it"
             )
         return self.store
 
-    def _show(self, store: Store) -> None:
-        shown = Collection(self._key, store, None, settings_of(store), self._threads)
-        self.__dict__ = shown.__dict__
+    def _switch_to(self, store: Store) -> None:
+        opened = Collection(self._key, store, None, settings_of(store), self._threads)
+        self.__dict__ = opened.__dict__
 
     @cached_property
     def _opened(self) -> OpenedStore:
@@ -1001,7 +933,7 @@ class Collection(CommitContext, Refreshable, Viewable):
                 f"{self.location} is open for reading; open it with mode='a' to change it"
             )
         self._changes.check()
-        # They are those of the last commit.
+        # Making them again checks that all changes are committed.
         self.__dict__.pop("_reader", None)
         self.__dict__.pop("_metadata", None)
         return self._changes

@@ -68,11 +68,8 @@ def copy_datasets(
     known = source._families.variables
     wanted = set(_wanted(source, fields, known))
     bounds = bounds or {}
-    for name in bounds:
-        if name not in known:
-            raise source._families.unknown(name)
     losses = losses_of(source)
-    for name in bounds:
+    for name in source._families.checked_names(bounds):
         if loss := next((of[name] for of in losses.values() if name in of), None):
             raise bounded_already(source.store, name, loss["lossy_compression_error_bound"])
     positions = np.array([source._catalogue.position(name) for name in names], np.int64)
@@ -155,6 +152,29 @@ def _decoded(record: Record, wanted: set[str], losses: Mapping[str, Mapping[str,
             stated = attributes_as_json((record.name, name), losses.get(name, {}))
             variables[name] = variable._replace(attributes={**variable.attributes, **stated})
     return record_of(record.name, variables, record.attributes)
+
+
+def copied_settings(source: Collection, bounds: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings of a new copy of a collection.
+
+    Variables that have an error bound in the source are copied verbatim, without that bound.
+
+    Parameters
+    ----------
+    source
+        The collection.
+    bounds
+        Encodings with the new error bounds, by variable.
+    """
+    bounded = {name for losses in losses_of(source).values() for name in losses}
+    settings = source.settings
+    encodings = {
+        name: {k: v for k, v in encoding.items() if k != "error_bound" or name not in bounded}
+        for name, encoding in settings["encoding"].items()
+    }
+    for name, encoding in bounds.items():
+        encodings.setdefault(name, {}).update(encoding)
+    return {**settings, "encoding": encodings}
 
 
 def merged_settings(collections: Sequence[Collection]) -> dict[str, Any]:

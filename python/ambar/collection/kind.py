@@ -15,6 +15,7 @@ from ambar.collection.collection import Collection
 from ambar.collection.files.sources import is_source
 from ambar.collection.openers import collection_at, open_collection
 from ambar.collection.representation import overview_of
+from ambar.collection.storage.settings import encoding_of
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
     Conversion,
@@ -103,8 +104,7 @@ def _convert(request: CollectionRequest) -> Conversion:
 
 
 def _copy(request: CollectionCopy) -> Conversion | None:
-    from ambar.collection.copies import copy_datasets, losses_of
-    from ambar.collection.files.ingest import encoding_of
+    from ambar.collection.copies import copied_settings, copy_datasets
 
     begun = time.perf_counter()
     source = _opened(request.opened)
@@ -125,17 +125,10 @@ def _copy(request: CollectionCopy) -> Conversion | None:
             f"{request.datasets!r:.200}; check the condition or the names"
         )
     new = [name for name in names if name not in known]
-    # The bounds of an existing collection cannot change.
-    options: dict[str, Any] = {"encoding": bounds} if bounds else {}
     if existing is None:
-        bounded = {name for losses in losses_of(source).values() for name in losses}
-        options = source.settings
-        options["encoding"] = {
-            name: {k: v for k, v in encoding.items() if k != "error_bound" or name not in bounded}
-            for name, encoding in options["encoding"].items()
-        }
-        for name, encoding in bounds.items():
-            options["encoding"].setdefault(name, {}).update(encoding)
+        options = copied_settings(source, bounds)
+    else:  # its bounds cannot change
+        options = {"encoding": bounds} if bounds else {}
     with (
         open_collection(request.target, request.mode, **options, **_writing(request)) as target,
         progress_function(request.progress, f"copying {len(new):,} datasets") as report,

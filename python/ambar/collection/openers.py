@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ambar import _core
 from ambar._util.arguments import OpenMode, check_mode, names_of
 from ambar.collection.collection import Collection
-from ambar.collection.write.pending_changes import checked_settings, settings_of
+from ambar.collection.storage.settings import checked_settings, settings_of
 from ambar.store.cache import StoreKey, open_last, place_of
 from ambar.store.commit import CommitName, refuse_commit
 from ambar.store.locations import store_at
@@ -44,7 +44,7 @@ def open_collection(
     mode : {"r", "w-", "w", "a"}, default "r"
         "r" reads an existing collection. "w-" creates a new one, and "w" also replaces an existing
         store at the first commit. "a" opens an existing collection to change it, or creates one.
-    ragged : iterable of str, optional
+    ragged : str or iterable of str, optional
         Dimensions whose lengths differ between datasets; none by default. Their values are stored
         end to end from the first dataset on. Other dimensions become ragged when a dataset has
         another length. A variable has at most one ragged dimension, and the dimensions before it

@@ -78,7 +78,7 @@ def _properties(collection: Collection) -> dict[str, object]:
 def _variables(collection: Collection) -> list[tuple[object, ...]]:
     """Return name, dimensions, dtype and unit, datasets, size and codecs of each variable."""
     families, counts = collection._families, collection._counts()
-    # Those of the largest family that has the variable, as its dtype: it is the last one.
+    # As for dtypes, the unit is that of the largest family with the variable, which is the last.
     units = {
         name: f" [{column.attributes['units']}]" if "units" in column.attributes else ""
         for family in sorted(families, key=lambda one: (counts.get(one.number, 0), -one.number))

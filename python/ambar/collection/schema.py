@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ambar import _core
 from ambar._util import text
 from ambar.collection.storage.encodings import dtype_name
-from ambar.collection.storage.family import Families, Family
+from ambar.collection.storage.family import Column, Families, Family
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,14 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
                 lines.append(
                     f"{name}: missing in {self._total - having:,} of {self._total:,} datasets"
                 )
-            for what in ("dtype", "dims", "shape"):
-                found: dict[str, int] = {}
+            for attribute in ("dtype", "dims", "shape"):
+                counts: dict[str, int] = {}
                 for layout in layouts:
-                    text = str(getattr(layout, what)).replace("None", "*")
-                    found[text] = found.get(text, 0) + layout.datasets
-                if len(found) > 1:
-                    parts = ", ".join(f"{text} in {count:,}" for text, count in found.items())
-                    lines.append(f"{name}: {what} {parts}")
+                    value = str(getattr(layout, attribute)).replace("None", "*")
+                    counts[value] = counts.get(value, 0) + layout.datasets
+                if len(counts) > 1:
+                    parts = ", ".join(f"{value} in {count:,}" for value, count in counts.items())
+                    lines.append(f"{name}: {attribute} {parts}")
         return lines
 
     def summary(self, variable: str) -> tuple[str, str]:
@@ -165,4 +166,71 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
 def _layout(family: Family, name: str, count: int) -> VariableLayout:
     column = family.columns[name]
     shape = tuple(family.sizes.get(dim) for dim in column.dims)
-    return VariableLayout(count, column.dims, dtype_name(column.type_name, column.times), shape)
+    return VariableLayout(count, column.dims, _dtype(column), shape)
+
+
+def _dtype(column: Column) -> str:
+    return dtype_name(column.type_name, column.times)
+
+
+def _dims(column: Column) -> str:
+    return f"({', '.join(column.dims)})"
+
+
+def not_one_family(names: Sequence[str], families: Sequence[Family]) -> _core.InvalidError:
+    """Return the error for datasets of several families, or for no datasets."""
+    if not names:
+        return _core.InvalidError(
+            "expected datasets of one family, found no dataset; select others"
+        )
+    members: dict[int, list[str]] = {}
+    by_number = {family.number: family for family in families}
+    for name, family in zip(names, families, strict=True):
+        members.setdefault(family.number, []).append(name)
+    ordered = sorted(members, key=lambda number: -len(members[number]))
+    reference = by_number[ordered[0]]
+    listed = "; ".join(
+        f"{_shortened(members[number])} "
+        f"({_difference(by_number[number], reference) or ', '.join(by_number[number].columns)})"
+        for number in ordered[:4]
+    )
+    largest = reference.columns
+    alone = [
+        key
+        for key in largest
+        if key.isidentifier() and not any(key in by_number[n].columns for n in ordered[1:])
+    ]
+    call = f"'{alone[0]}.count > 0'" if alone else repr(members[ordered[0]][:2])
+    return _core.InvalidError(
+        f"expected datasets of one family (equal variables, types and shapes), found "
+        f"{len(members)} families: {listed}{'; ...' if len(ordered) > 4 else ''}. Select one of "
+        f"them by names or a condition, to_xarray({call}), or use read()"
+    )
+
+
+def _difference(family: Family, reference: Family) -> str:
+    """Return how types and shapes of a family differ from another one with equal variables."""
+    if family.columns.keys() != reference.columns.keys():
+        return ""
+    parts = []
+    for key, column in family.columns.items():
+        other = reference.columns[key]
+        if (column.type_name, column.times) != (other.type_name, other.times):
+            parts.append(f"{key}: {_dtype(column)} instead of {_dtype(other)}")
+        elif column.dims != other.dims:
+            parts.append(f"{key}: {_dims(column)} instead of {_dims(other)}")
+    lengths, others = _lengths(family), _lengths(reference)
+    for dim, length in lengths.items():
+        if others.get(dim, length) != length:
+            parts.append(f"{dim}: {length} instead of {others[dim]}")
+    return ", ".join(parts)
+
+
+def _lengths(family: Family) -> dict[str, str]:
+    ragged = dict.fromkeys(family.ragged, "ragged")
+    return {dim: f"length {size}" for dim, size in family.sizes.items()} | ragged
+
+
+def _shortened(names: list[str]) -> str:
+    rest = f" and {len(names) - 2} more" if len(names) > 3 else ""
+    return ", ".join(names[: 2 if rest else 3]) + rest

@@ -1,20 +1,20 @@
-"""Datasets of a collection as lazy datasets of xarray: single ones, or many as one."""
+"""Datasets of a collection as datasets of xarray, lazy or in memory, and as tables of pandas."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from xarray.core import indexing
 
 from ambar import _core
-from ambar.collection.read.bulk_read import decoded, dims_text, dtype_of
+from ambar.collection.read.bulk_read import decoded, dtype_of
 from ambar.collection.read.indexing import Piece, as_slice, with_leading
 from ambar.collection.read.metadata import common_attributes
-from ambar.collection.storage.encodings import MISSING
+from ambar.collection.schema import not_one_family
 from ambar.collection.storage.family import Column, Family
 from ambar.collection.storage.records import ROW
 from ambar.collection.storage.row_cache import blocks_of
@@ -24,8 +24,6 @@ from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ambar.collection.collection import Collection
 
 
@@ -72,8 +70,8 @@ def _lazy_array(
     return indexing.LazilyIndexedArray(array, indexer(tuple(index)))
 
 
-def one(collection: Collection, name: str) -> xr.Dataset:
-    """Return one dataset, lazily."""
+def lazy_dataset(collection: Collection, name: str) -> xr.Dataset:
+    """Return one dataset, whose values are read when they are used."""
 
     def value(family: Family, key: str, row: int) -> Any:
         if family.columns[key].shared:
@@ -87,29 +85,9 @@ def one(collection: Collection, name: str) -> xr.Dataset:
     return _dataset_of(collection, name, value)
 
 
-def loaded(collection: Collection, name: str) -> xr.Dataset:
+def load_dataset(collection: Collection, name: str) -> xr.Dataset:
     """Return one dataset in memory."""
     return _dataset_of(collection, name, collection._reader.value)
-
-
-def large_variables(
-    collection: Collection, name: str, types: Sequence[str], least: int
-) -> list[str]:
-    """Return the data variables of a dataset of some dtypes and of more than `least` bytes."""
-    family, row = collection._place(name)
-    sizes = dict(family.sizes)
-    for dim in family.ragged:
-        first, last = collection._reader.offsets(family, dim)[row : row + 2].tolist()
-        sizes[dim] = last - first
-    return [
-        key
-        for key, column in family.columns.items()
-        if not column.coordinate
-        and column.times is None
-        and column.type_name[1:] in types
-        and math.prod(sizes[dim] for dim in column.dims) * np.dtype(column.type_name).itemsize
-        > least
-    ]
 
 
 def _dataset_of(
@@ -177,7 +155,22 @@ def _copy_of(
     return dataset
 
 
-def empty_dataset(family: Family) -> xr.Dataset:
+def tabulate_datasets(
+    collection: Collection, names: list[str], variables: Sequence[str] | None
+) -> pd.DataFrame:
+    """Return variables of datasets as one table; without datasets a table without rows."""
+    frames = [_frame_of(name, load_dataset(collection, name), variables) for name in names]
+    if not names:  # the columns of the families that have a variable
+        families = [collection._families[number] for number in collection._counts()]
+        frames = [
+            _frame_of("", _empty_dataset(family), variables)[:0]
+            for family in families
+            if variables is None or not family.columns.keys().isdisjoint(variables)
+        ]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _empty_dataset(family: Family) -> xr.Dataset:
     """Return a dataset with the variables of a family, whose dimensions have length 0."""
     variables = {
         key: xr.Variable(column.dims, np.empty((0,) * len(column.dims), dtype_of(column)))
@@ -186,7 +179,7 @@ def empty_dataset(family: Family) -> xr.Dataset:
     return _dataset(variables, family, {})
 
 
-def frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) -> pd.DataFrame:
+def _frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) -> pd.DataFrame:
     """Return a dataset as a table whose first column is the name of the dataset."""
     if variables is not None:
         dataset = dataset[[key for key in variables if key in dataset.variables]]
@@ -201,7 +194,7 @@ def frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) ->
         ) from error
 
 
-def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
+def stack_datasets(collection: Collection, names: list[str]) -> xr.Dataset:
     """Return datasets of one family as one dataset, with the dimension "dataset".
 
     Ragged families become contiguous ragged arrays (CF conventions, section 9.3.3).
@@ -209,7 +202,7 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
     places = [collection._place(name) for name in names]
     families = {family.number: family for family, _ in places}
     if len(families) != 1:
-        raise _core.InvalidError(_several_families(names, [family for family, _ in places]))
+        raise not_one_family(names, [family for family, _ in places])
     [family] = families.values()
     rows = np.array([row for _, row in places], np.int64)
     if family.ragged:
@@ -232,67 +225,6 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
         )
     variables[ROW] = xr.Variable((ROW,), np.array(names, object))
     return _dataset(variables, family, common_attributes(family, None))
-
-
-def _several_families(names: list[str], families: list[Family]) -> str:
-    """Return the message for datasets of several families, or of none."""
-    if not names:
-        return "expected datasets of one family, found no dataset; select others"
-    members: dict[int, list[str]] = {}
-    by_number = {family.number: family for family in families}
-    for name, family in zip(names, families, strict=True):
-        members.setdefault(family.number, []).append(name)
-    ordered = sorted(members, key=lambda number: -len(members[number]))
-    reference = by_number[ordered[0]]
-    listed = "; ".join(
-        f"{_shortened(members[number])} "
-        f"({_difference(by_number[number], reference) or ', '.join(by_number[number].columns)})"
-        for number in ordered[:4]
-    )
-    largest = reference.columns
-    alone = [
-        key
-        for key in largest
-        if key.isidentifier() and not any(key in by_number[n].columns for n in ordered[1:])
-    ]
-    call = f"'{alone[0]}.count > 0'" if alone else repr(members[ordered[0]][:2])
-    return (
-        f"expected datasets of one family (equal variables, types and shapes), found "
-        f"{len(members)} families: {listed}{'; ...' if len(ordered) > 4 else ''}. Select one of "
-        f"them by names or a condition, to_xarray({call}), or use read()"
-    )
-
-
-def _difference(family: Family, reference: Family) -> str:
-    """Return how types and shapes of a family differ from another one with equal variables."""
-    if family.columns.keys() != reference.columns.keys():
-        return ""
-    parts = []
-    for key, column in family.columns.items():
-        other = reference.columns[key]
-        if (column.type_name, column.times) != (other.type_name, other.times):
-            parts.append(f"{key}: {_type_of(column)} instead of {_type_of(other)}")
-        elif column.dims != other.dims:
-            parts.append(f"{key}: {dims_text(column.dims)} instead of {dims_text(other.dims)}")
-    lengths, others = _lengths(family), _lengths(reference)
-    for dim, length in lengths.items():
-        if others.get(dim, length) != length:
-            parts.append(f"{dim}: {length} instead of {others[dim]}")
-    return ", ".join(parts)
-
-
-def _lengths(family: Family) -> dict[str, str]:
-    ragged = dict.fromkeys(family.ragged, "ragged")
-    return {dim: f"length {size}" for dim, size in family.sizes.items()} | ragged
-
-
-def _type_of(column: Column) -> str:
-    return column.type_name if column.type_name in MISSING else str(dtype_of(column))
-
-
-def _shortened(names: list[str]) -> str:
-    rest = f" and {len(names) - 2} more" if len(names) > 3 else ""
-    return ", ".join(names[: 2 if rest else 3]) + rest
 
 
 def _contiguous(

@@ -75,7 +75,7 @@ _MARKUP = re.compile(r"\\mathdefault|[${}]")
 _MAX_LABELS = 12
 """The largest number of lines that a legend lists."""
 _CONTOUR_PIXELS = 512
-"""The least number of pixels along a side from which borders of levels are contours."""
+"""Least number of pixels along the longer side of an image whose contours are computed."""
 
 
 @dataclass(kw_only=True)
@@ -191,7 +191,7 @@ class ImagePanel(Panel):
         if len(found) < 2:
             return
         left, right, bottom, top = self.extent
-        # Contours cut the corners of pixels.
+        # Contours cut the corners of pixels, which are divided into smaller ones therefore.
         times = -(-_CONTOUR_PIXELS // max(levels.shape))
         levels = levels.repeat(times, axis=0).repeat(times, axis=1)
         height, width = levels.shape

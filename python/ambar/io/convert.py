@@ -149,7 +149,7 @@ def convert(
         docs/howto/clusters.md.
     reorder : bool, default False
         Of a mesh: sort its cells along a space-filling curve, as `ambar.write_mesh` does.
-    ragged : iterable of str, optional
+    ragged : str or iterable of str, optional
         Of NetCDF: as for `ambar.ingest`, like the following options.
     on_mismatch : {"family", "cast", "raise"}, optional
         Of NetCDF: what happens if dtypes differ.

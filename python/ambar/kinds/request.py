@@ -92,7 +92,7 @@ class Conversion:
     def __str__(self) -> str:
         """Return the sizes, the time, and what differs from a plain conversion, a line each."""
         sizes = self._sizes
-        if self.skipped:  # the store has more than what was converted
+        if self.skipped:  # the store has other outputs than the converted ones, too
             new = len(self.converted) + len(self.replaced)
             added = f"{new:,} added" if new else "nothing new"
             there = f"{len(self.skipped):,} already there"

@@ -230,7 +230,7 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
             )
         return self._store
 
-    def _shown(self) -> Store:
+    def _refreshable_store(self) -> Store:
         return self.store
 
     def at(self, time: float) -> Mesh:

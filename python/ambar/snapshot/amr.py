@@ -641,7 +641,7 @@ class Amr(FieldRows, CellMaps):
             if axis in tuple(AXES):
                 needed = "three" if axis == "z" else "two or three"
                 raise _core.InvalidError(
-                    f"expected data of {needed} dimensions along the axis {axis!r}, found "
+                    f"expected data of {needed} dimensions for the axis {axis!r}, found "
                     f"{self.ndim}; {advice}"
                 )
             raise _core.InvalidError(

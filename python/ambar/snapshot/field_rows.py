@@ -591,7 +591,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         )
 
     def _run_attributes(self) -> dict[str, str | float]:
-        """Return the attributes of images that state the snapshot, its time, and its code units."""
+        """Return the attributes of images: the snapshot, its time, redshift and code units."""
         found: dict[str, str | float] = {"source": self._source.location, "time": self._info.time}
         if (redshift := redshift_of(self._info)) is not None:
             found["redshift"] = redshift

@@ -329,10 +329,9 @@ def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
 def redshift_of(info: RunInfo) -> float | None:
     """Return the redshift of a snapshot of a cosmological run; None if it is not known."""
     redshift = info.redshift
-    is_cosmological = getattr(info, "cosmological", True)
-    return (
-        redshift if is_cosmological and redshift is not None and math.isfinite(redshift) else None
-    )
+    if redshift is None or not math.isfinite(redshift) or not getattr(info, "cosmological", True):
+        return None
+    return redshift
 
 
 def run_difference(expected: RunInfo, found: RunInfo) -> tuple[str, str] | None:

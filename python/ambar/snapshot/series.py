@@ -74,7 +74,7 @@ class Series(Outputs, Refreshable, Viewable):
         """The store of the series, as a mapping of arrays."""
         return self._store
 
-    def _shown(self) -> Store:
+    def _refreshable_store(self) -> Store:
         return self._store
 
     @property

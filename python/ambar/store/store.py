@@ -423,14 +423,14 @@ class Store(Group):
 
 
 class Refreshable(ABC):
-    """Base of what shows the content of a store: series and collections."""
+    """Base of series and collections, which can switch to a newer commit of their store."""
 
     @abstractmethod
-    def _shown(self) -> Store:
+    def _refreshable_store(self) -> Store:
         """Return the store; raises ValueError if it is open for writing."""
 
-    def _show(self, store: Store) -> None:
-        """Show another commit."""
+    def _switch_to(self, store: Store) -> None:
+        """Read another commit from now on."""
         self.__dict__ = type(self)(store).__dict__  # type: ignore[call-arg]
 
     def refresh(self) -> bool:
@@ -460,9 +460,9 @@ class Refreshable(ABC):
         >>> collection.refresh(), len(collection)
         (True, 3)
         """
-        last = self._shown()._last()
+        last = self._refreshable_store()._last()
         if last is not None:
-            self._show(last)
+            self._switch_to(last)
         return last is not None
 
 

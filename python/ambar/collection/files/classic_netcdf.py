@@ -1,6 +1,6 @@
-"""The length that the header of a classic NetCDF file (versions 1, 2 and 5) promises.
+"""The length of classic NetCDF files (versions 1, 2 and 5), checked against their header.
 
-libnetcdf reads zeros after the end of a file that was cut short, without an error.
+libnetcdf reads zeros after the end of a truncated file, without an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIZES = (1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8)
 
 
 def refuse_truncated(path: Path) -> None:
-    """Raise CorruptError if a classic NetCDF file is shorter than its header promises."""
+    """Raise CorruptError if a classic NetCDF file is shorter than its header states."""
     found = path.stat().st_size
     with path.open("rb") as file:
         version = file.read(4)
@@ -29,20 +29,20 @@ def refuse_truncated(path: Path) -> None:
             expected = _Header(file, version[3], found).data_end()
         except EOFError:
             raise _core.CorruptError(
-                f"the file has {found:,} bytes, and its header is longer: it was cut short; "
-                "restore it from a copy"
+                f"expected a file longer than its header, found {found:,} bytes: the file was cut "
+                "short; restore it from a copy"
             ) from None
     if found < expected:
         raise _core.CorruptError(
-            f"the file has {found:,} bytes, but {expected:,} by its header: it was cut short; "
-            "restore it from a copy"
+            f"expected {expected:,} bytes as the header states, found {found:,}: the file was cut "
+            "short; restore it from a copy"
         )
 
 
 class _Header:
     """Reads a header; raises EOFError where the file ends.
 
-    Headers that are invalid otherwise promise nothing: libnetcdf reports them.
+    libnetcdf reports all other errors of headers.
     """
 
     def __init__(self, file: BinaryIO, version: int, size: int) -> None:
@@ -52,7 +52,7 @@ class _Header:
         self._offset_bytes = 4 if version == 1 else 8
 
     def data_end(self) -> int:
-        """Return the position after the last value; padding at the end may be missing."""
+        """Return the position after the last value, without padding, which writers may omit."""
         records = self._count()
         lengths = [self._dimension() for _ in range(self._list_length())]
         self._skip_attributes()
@@ -74,9 +74,10 @@ class _Header:
                 record_parts.append((begin, part))
             elif part:
                 fixed_ends.append(begin + part)
-        if not record_parts or records in (0, 256**self._count_bytes - 1):  # none, or unknown
+        is_unknown = records == 256**self._count_bytes - 1
+        if not record_parts or not records or is_unknown:
             return max(fixed_ends)
-        # A record has padded parts, but not a single one.
+        # Only the part of a variable that is alone in the records has no padding.
         is_alone = len(record_parts) == 1
         record = sum(part if is_alone else _padded(part) for _, part in record_parts)
         return max(*fixed_ends, *(at + (records - 1) * record + part for at, part in record_parts))

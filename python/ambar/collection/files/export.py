@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import time
@@ -133,11 +134,22 @@ def _write_batch(
 
 def _large(collection: Collection, name: str, format: Format) -> list[str]:  # noqa: A002
     """Return the variables of a dataset to write in parts: those of netCDF4, without conversion."""
-    from ambar.collection.views import large_variables
-
     if format != "netcdf" or find_spec("netCDF4") is None:
         return []
-    return large_variables(collection, name, _NUMBERS, layout.LARGEST_SHARD)
+    family, row = collection._place(name)
+    sizes = dict(family.sizes)
+    for dim in family.ragged:
+        first, last = collection._reader.offsets(family, dim)[row : row + 2].tolist()
+        sizes[dim] = last - first
+    return [
+        key
+        for key, column in family.columns.items()
+        if not column.coordinate
+        and column.times is None
+        and column.type_name[1:] in _NUMBERS
+        and math.prod(sizes[dim] for dim in column.dims) * np.dtype(column.type_name).itemsize
+        > layout.LARGEST_SHARD
+    ]
 
 
 def _write(

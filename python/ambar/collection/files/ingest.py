@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-
-import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode, names_of
@@ -22,6 +18,7 @@ from ambar._util.text import plural, size, suggestion
 from ambar.collection.cluster import JOIN_LIMIT_BYTES
 from ambar.collection.collection import Collection
 from ambar.collection.copies import copy_datasets
+from ambar.collection.files.parts import PartError, Parts
 from ambar.collection.files.sources import (
     Paths,
     Reading,
@@ -31,9 +28,8 @@ from ambar.collection.files.sources import (
     size_of,
 )
 from ambar.collection.openers import open_collection
-from ambar.collection.storage.layout import Box, shape_of
-from ambar.collection.storage.records import Deferred, Record
-from ambar.collection.write.pending_changes import checked_bound
+from ambar.collection.storage.records import Record
+from ambar.collection.storage.settings import encoding_of
 from ambar.kinds.request import Conversion, OnError
 from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_in
 from ambar.parallel.cluster import run as run_tasks
@@ -117,10 +113,10 @@ def ingest(
         Files, folders (searched recursively) and globs.
     target : str or path-like
         The path or URL of the store to write.
-    variables : iterable of str, optional
+    variables : str or iterable of str, optional
         Names or patterns, such as ``"temp*"``, of the data variables to read from each file, with
         their coordinates; all by default. Variables that a file lacks are ignored.
-    ragged : iterable of str, optional
+    ragged : str or iterable of str, optional
         Dimensions whose lengths differ, as for `ambar.open_collection`.
     error_bound : mapping, optional
         Error bounds by variable; lossless by default. They must not depend on the value range:
@@ -325,7 +321,7 @@ class _Run:
             record = found
             if isinstance(found, Record) and found.has_deferred:
                 part = report and part_of_progress(report, done - 1, len(self.wanted))
-                record = found._replace(read=_Parts(workers, task[1], reading, found, part))
+                record = found._replace(read=Parts(workers, task[1], reading, found, part))
             self._add(task[0], task[1], record, sizes.pop(task[1]))
             if report is not None:
                 report(done, len(self.wanted))
@@ -398,7 +394,7 @@ class _Run:
             return
         try:
             self._collection.add(name, record)
-        except _PartError as error:
+        except PartError as error:
             self._fail(path, error.failure)
             return
         except (_core.InvalidError, _core.UnsupportedError) as error:
@@ -472,67 +468,6 @@ def _ingest_batch(
     return run.batch(target)
 
 
-class _Parts:
-    """Reads the deferred values of a file in processes.
-
-    After a failure all values are zeros, so that the writer completes the row; `check` raises it.
-    """
-
-    def __init__(
-        self,
-        workers: Workers,
-        path: Path,
-        reading: Reading,
-        record: Record,
-        report: Progress | None,
-    ) -> None:
-        self._workers = workers
-        self._path = path
-        self._reading = reading
-        self._dtypes = {name: v.values.dtype for name, v in record.variables.items()}
-        self._failure: Failure | None = None
-        self._report = report
-        values = [v.values for v in record.variables.values()]
-        self._bytes = sum(one.nbytes for one in values if isinstance(one, Deferred))
-        self._read_bytes = 0
-
-    def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
-        """Yield the values of boxes of a variable."""
-        from ambar.collection.files.source_reader import read_part
-
-        dtype = self._dtypes[name]
-        remaining = deque(boxes)
-        if self._failure is None:
-            tasks = [(self._path, self._reading, name, box, dtype) for box in remaining]
-
-            def weigh(task: tuple[Any, ...]) -> int:
-                return math.prod(shape_of(task[3])) * dtype.itemsize
-
-            for _, values in self._workers.map(read_part, tasks, weigh):
-                if isinstance(values, Failure):
-                    self._failure = values
-                    break
-                remaining.popleft()
-                yield values
-                self._read_bytes += values.nbytes
-                if self._report is not None:
-                    self._report(min(self._read_bytes, self._bytes), self._bytes)
-        yield from (np.zeros(shape_of(box), dtype) for box in remaining)
-
-    def check(self) -> None:
-        """Raise an error if values could not be read."""
-        if self._failure is not None:
-            raise _PartError(self._failure)
-
-
-class _PartError(Exception):
-    """A part of the values of a file could not be read."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.why)
-        self.failure = failure
-
-
 def _check_names(collection: Collection, sources: Mapping[str, Path]) -> None:
     """Raise ValueError if a file may already be a dataset, under a name that is ambiguous now."""
     for name, path in sources.items():
@@ -550,16 +485,3 @@ def _unknown_target(name: str, known: Iterable[str]) -> str:
     if "*" in name or "@" in name:
         hint = f"patterns do not apply to collections, give a bound for each variable; {hint}"
     return f"an error bound is given for {name!r}, but no file has such a variable; {hint}"
-
-
-def encoding_of(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | None:
-    """Return the setting `encoding` of a collection with error bounds by variable."""
-    if bounds is None:
-        return None
-    if not isinstance(bounds, Mapping):
-        raise _core.InvalidError(
-            f"expected error bounds by variable, such as {{'temperature': 0.01}}, found {bounds!r}"
-        )
-    return {
-        str(name): {"error_bound": checked_bound(name, bound)} for name, bound in bounds.items()
-    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +22,7 @@ from ambar._util.hdf5_files import SIGNATURE, is_hdf5, open_hdf5
 from ambar._util.text import suggestion
 from ambar.collection.files.classic_netcdf import SIGNATURES as CLASSIC
 from ambar.collection.files.classic_netcdf import refuse_truncated
+from ambar.collection.files.hdf5_groups import refuse_cycles
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
@@ -208,7 +209,7 @@ def _opened(path: Path, reading: Reading) -> _Opened:
     import xarray as xr
 
     engine = reading.engine or engine_of(path)
-    _check(path, engine, reading)
+    _check_readable(path, engine, reading)
     try:
         with ExitStack() as stack:
             source: Any = path
@@ -242,8 +243,8 @@ def _opened(path: Path, reading: Reading) -> _Opened:
         raise
 
 
-def _check(path: Path, engine: str | None, reading: Reading) -> None:
-    """Refuse unknown engines, and files that libraries would read without the right error."""
+def _check_readable(path: Path, engine: str | None, reading: Reading) -> None:
+    """Refuse unknown engines, and files that libraries misread or that crash them."""
     import xarray as xr
 
     if reading.engine and reading.engine not in (engines := xr.backends.list_engines()):
@@ -256,7 +257,7 @@ def _check(path: Path, engine: str | None, reading: Reading) -> None:
     if path.is_file():
         refuse_truncated(path)
     if engine == "netcdf4":
-        _refuse_cycles(path)
+        refuse_cycles(path)
 
 
 def _advice(path: Path) -> str:
@@ -273,60 +274,6 @@ def _advice(path: Path) -> str:
         "h5py opens it: remove links without a target and empty datasets (h5py.Empty), which "
         f"NetCDF does not read, or {again}"
     )
-
-
-_MAX_NESTED = 200
-"""Maximum number of groups that contain each other; libnetcdf uses the stack for each."""
-_MAX_GROUPS = 20_000
-"""Maximum number of groups of a file; a group with several links counts once for each."""
-
-
-def _refuse_cycles(path: Path) -> None:
-    """Raise UnsupportedError if a group of HDF5 has a link to a group that contains it.
-
-    libnetcdf follows such links until memory is exhausted, and ends the process. Links from several
-    groups to one are followed each.
-    """
-    if not is_hdf5(path) or not find_spec("h5py"):
-        return
-    import h5py
-
-    left = _MAX_GROUPS
-
-    def visit(group: Any, name: str, above: set[int]) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise _core.UnsupportedError(
-                f"expected at most {_MAX_GROUPS:,} groups, found more, as groups have several "
-                "links to each other; remove links, for example with h5py"
-            )
-        if len(above) > _MAX_NESTED:
-            raise _core.UnsupportedError(
-                f"expected at most {_MAX_NESTED} nested groups, found more in {name!r:.80}; move "
-                "groups nearer to the root, for example with h5py"
-            )
-        for link in group:
-            if group.links.get_info(link).type not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
-                continue
-            try:
-                about = h5py.h5o.get_info(group, link)
-            except (KeyError, OSError, RuntimeError):  # a soft link without a target
-                continue
-            if about.type != h5py.h5o.TYPE_GROUP:
-                continue
-            place = f"{name}/{link.decode(errors='replace')}"
-            if about.addr in above:
-                raise _core.UnsupportedError(
-                    f"expected groups without cycles, found {place!r}, a link to a group that "
-                    "contains it; remove the link, for example with h5py"
-                )
-            visit(h5py.h5g.open(group, link), place, above | {about.addr})
-
-    # The library that reads a damaged file raises its error.
-    with suppress(_core.CorruptError), open_hdf5(path) as file:
-        root = h5py.h5g.open(file.id, b"/")
-        visit(root, "", {h5py.h5o.get_info(root).addr})
 
 
 def _undecodable(error: ValueError) -> str:
@@ -362,13 +309,14 @@ def _unknown(path: Path) -> str:
 
 
 def _with_numbers(dataset: xr.Dataset, source: Any, options: dict[str, Any]) -> xr.Dataset:
-    """Return times that NumPy lacks, as of a year of 360 days, as the numbers of the file.
+    """Return a dataset with the numbers of the file as times of calendars that NumPy lacks.
 
-    Their attributes are "units" and "calendar"; `xarray.decode_cf` decodes them.
+    Such a calendar has 360 days a year, for example. The attributes of the numbers are "units" and
+    "calendar", with which `xarray.decode_cf` decodes them.
     """
     import xarray as xr
 
-    # xarray moves the units of times it decodes to the encoding, and keeps those of strings.
+    # xarray moves the units to the encoding if it decodes times; strings keep them as an attribute.
     times = [
         name
         for name, variable in dataset.variables.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import text
-from ambar.collection.read.indexing import Isel, Piece, as_slice, row_ranges, with_leading
+from ambar.collection.read.indexing import Piece, as_slice, row_ranges, with_leading
 from ambar.collection.storage.encodings import MISSING, decode_strings, decoded_dtype
 from ambar.collection.storage.family import Column, Family, open_array
 from ambar.collection.storage.ragged import RaggedArray, offsets_of
@@ -115,6 +115,28 @@ class Reader:
                 )
             self._offsets[key] = starts
         return self._offsets[key]
+
+    def read_many(
+        self,
+        variables: Sequence[str],
+        pieces: list[Piece],
+        names: list[str],
+        out: np.ndarray | Mapping[str, np.ndarray] | None,
+        stack: bool,
+    ) -> CollectionData:
+        """Read variables of datasets; `names` are those of all datasets of the pieces."""
+        arrays: dict[str, np.ndarray | RaggedArray] = {}
+        missing = {}
+        for name in variables:
+            if not any(name in piece.family.columns for piece in pieces):
+                raise _core.NotFoundError(
+                    f"{self._store.location}: expected selected datasets with the variable "
+                    f"{name!r}, found none; select other datasets"
+                )
+            _check_numbers_of_dims(name, pieces, names)
+            into = out.get(name) if isinstance(out, Mapping) else out
+            arrays[name], missing[name] = self.read(name, pieces, len(names), into, stack)
+        return CollectionData(names, missing, arrays)
 
     def read(
         self,
@@ -237,29 +259,24 @@ def decoded(column: Column, values: np.ndarray) -> np.ndarray:
     return decode_strings(values, column.type_name) if column.escaped else values
 
 
-def check_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
-    """Check that a variable has each dimension of a selection."""
+def check_dims(dims: Iterable[str], pieces: list[Piece], variables: list[str]) -> None:
+    """Raise ValueError if none of the variables has one of the dimensions."""
     known = {
         dim
-        for family in families
+        for piece in pieces
         for variable in variables
-        if variable in family.columns
-        for dim in family.columns[variable].dims
+        if variable in piece.family.columns
+        for dim in piece.family.columns[variable].dims
     }
-    for dim in isel:
+    for dim in dims:
         if dim not in known:
             raise _core.InvalidError(
                 f"no variable read has a dimension {dim!r}; available: {', '.join(sorted(known))}"
             )
 
 
-def check_numbers_of_dims(
-    variable: str, pieces: list[Piece], names: Callable[[], list[str]]
-) -> None:
-    """Check that the selected values of a variable have one number of dimensions.
-
-    `names` returns the names of the selected datasets, for the error.
-    """
+def _check_numbers_of_dims(variable: str, pieces: list[Piece], names: list[str]) -> None:
+    """Raise ValueError if the selected values of a variable differ in the number of dimensions."""
     found: dict[int, tuple[tuple[str, ...], int]] = {}
     for piece in pieces:
         if variable in piece.family.columns and len(piece.at):
@@ -267,17 +284,11 @@ def check_numbers_of_dims(
             kept = [dim for dim in dims if not _is_removed(dim, piece)]
             found.setdefault(len(kept), (dims, int(piece.at[0])))
     if len(found) > 1:
-        of = names()
-        listed = ", ".join(f"{dims_text(dims)} in {of[at]!r}" for dims, at in found.values())
+        listed = ", ".join(f"({', '.join(dims)}) in {names[at]!r}" for dims, at in found.values())
         raise _core.InvalidError(
             f"the variable {variable!r} has different numbers of dimensions: {listed}; select "
             "datasets of one family"
         )
-
-
-def dims_text(dims: Sequence[str]) -> str:
-    """Return dimensions as text: "(y, x)"."""
-    return f"({', '.join(dims)})"
 
 
 def _is_removed(dim: str, piece: Piece) -> bool:

@@ -20,8 +20,9 @@ from ambar.collection.storage.attributes import Key, parse, plain, restored
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import decoded_dtype
 from ambar.collection.storage.family import Families, Family, open_array
-from ambar.collection.storage.records import has_range
+from ambar.collection.storage.records import ROW, has_range
 from ambar.collection.storage.row_cache import blocks_of
+from ambar.snapshot.table import Table
 from ambar.store.array import Array
 from ambar.store.dtypes import common_dtype
 from ambar.store.store import Store
@@ -126,6 +127,27 @@ class Metadata:
                     columns[key][at] = values
         return having, columns
 
+    def statistics_table(self, variable: str) -> Table:
+        """Return the statistics of a variable in each dataset that has it."""
+        having, columns = self.statistics(variable)
+        table = {key: column[having] for key, column in self._with_names(columns).items()}
+        has_no_values = table["count"] == table["nulls"]
+        for key in RANGE:
+            if key in table:
+                table[key] = _with_missing(table[key], has_no_values)
+        return Table(table, dim=ROW)
+
+    def attributes_table(self) -> Table:
+        """Return the attributes of all datasets."""
+        columns = {
+            f"attrs.{key}" if key == ROW else key: _arrow_column(self.attribute(key))
+            for key in self.attribute_names
+        }
+        return Table(self._with_names(columns), dim=ROW)
+
+    def _with_names(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {ROW: np.array(self._catalogue.names, dtype=str), **columns}
+
     def _statistics(self, piece: Piece, variable: str) -> dict[str, np.ndarray]:
         """Return the statistics of some rows of a family."""
         family, column = piece.family, piece.family.columns[variable]
@@ -141,7 +163,7 @@ class Metadata:
         return found
 
     def positions(self, datasets: Any) -> np.ndarray:
-        """Return the positions of the datasets wanted: int64.
+        """Return the positions of the selected datasets: int64.
 
         Raises
         ------
@@ -172,9 +194,10 @@ class Metadata:
             return np.flatnonzero(_core.Condition(text).evaluate(operands))
         if isinstance(datasets, Iterable) and not isinstance(datasets, np.ndarray):
             datasets = list(datasets)
-        if np.ndim(datasets) and len(datasets) == 0:
+        is_sequence = isinstance(datasets, list) or np.ndim(datasets) > 0
+        if is_sequence and len(datasets) == 0:
             return np.empty(0, np.int64)
-        if np.ndim(datasets) and isinstance(datasets[0], str):
+        if is_sequence and isinstance(datasets[0], str):
             return np.array([self._catalogue.position(str(name)) for name in datasets], np.int64)
         numbers = np.asarray(datasets)
         if numbers.ndim != 1 or numbers.dtype.kind not in "biu":
@@ -300,7 +323,7 @@ def as_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return found
 
 
-def with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+def _with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Return values with NaN or NaT where they are missing, or None if float64 would round them."""
     if not missing.any():
         return values
@@ -312,7 +335,7 @@ def with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     return found
 
 
-def arrow_column(values: np.ndarray) -> np.ndarray:
+def _arrow_column(values: np.ndarray) -> np.ndarray:
     """Return a column of a type that Arrow supports: objects become JSON."""
     if values.dtype.kind != "O":
         return values

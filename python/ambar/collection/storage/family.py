@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import names_of
 from ambar._util.text import suggestion
 from ambar.collection.storage.encodings import attributes_of, decoded_dtype
 from ambar.collection.storage.records import ROW, Record, Variable
@@ -313,6 +314,18 @@ class Families(list[Family]):
     def variables(self) -> list[str]:
         """The names of the variables of all families."""
         return list(dict.fromkeys(name for family in self for name in family.columns))
+
+    def checked_names(self, variables: Iterable[str]) -> list[str]:
+        """Return one name of a variable, or several, as a list.
+
+        Raises KeyError if no family has a variable, TypeError for values that are not names.
+        """
+        names = names_of("variables", variables)
+        known = set(self.variables)
+        for name in names:
+            if name not in known:
+                raise self.unknown(name)
+        return names
 
     def unknown(self, variable: str) -> _core.NotFoundError:
         """Return the error for a variable that does not exist."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +24,7 @@ from ambar.collection.storage.records import (
 )
 from ambar.collection.storage.tails import GROUP as TAIL
 from ambar.collection.storage.tails import MAX_BYTES, array_of, dtype_of, raw_bytes, write_tail
+from ambar.collection.write.writer_thread import WriterThread
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -42,68 +41,20 @@ _STRING_BYTES = 32
 """Estimated bytes of a string."""
 
 
-class Background:
-    """One thread that runs tasks in order, with at most one task in the queue.
-
-    After an error it runs no further task, and all methods raise the error again.
-    """
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, "ambar-collection")
-        self._process = os.getpid()
-        self._last: list[Future[None]] = []
-        self._error: BaseException | None = None
-
-    def check(self) -> None:
-        """Raise the error of an earlier task, if any."""
-        if self._error is not None:
-            raise self._error
-
-    def submit(self, work: Callable[[], None]) -> None:
-        """Queue a task; raises the error of an earlier task."""
-        self.check()
-        if len(self._last) > 1:
-            self._finish_first()
-        self._last.append(self._pool.submit(work))
-
-    def wait(self) -> None:
-        """Wait for all tasks; raises the first error, without running the tasks after it."""
-        self.check()
-        while self._last:
-            self._finish_first()
-
-    def close(self) -> None:
-        """Finish the running task, and cancel the queued one. Does nothing in a forked child."""
-        if os.getpid() != self._process:
-            return
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._last.clear()
-
-    def _finish_first(self) -> None:
-        first = self._last[0]
-        # Ctrl-C here leaves the task in the queue, so that it can be waited for again.
-        wait([first])
-        del self._last[0]
-        self._error = first.exception()
-        if self._error is not None:
-            self.close()
-            raise self._error
-
-
 class FamilyWriter:
-    """Appends datasets to one family, on the thread of a `Background`."""
+    """Appends datasets to one family, on a `WriterThread`."""
 
     def __init__(
         self,
         writer: Writer,
         family: Family,
         encoding: Mapping[str, Mapping[str, Any]],
-        background: Background,
+        thread: WriterThread,
     ) -> None:
         self._writer = writer
         self._family = family
         self._encoding = encoding
-        self._background = background
+        self._thread = thread
         self._pending: list[Record] = []
         self._bytes = 0
         self._next_row = family.rows
@@ -172,7 +123,7 @@ class FamilyWriter:
         if self._bytes >= RECORDS or record.read is not None:
             self._flush()
         if record.read is not None:
-            self._background.wait()
+            self._thread.wait()
             record.read.check()
         return self._next_row - 1
 
@@ -180,7 +131,7 @@ class FamilyWriter:
         """Add datasets like `record`, with values (datasets, ...); return the row of the first."""
         self._flush()
         self._is_written = True
-        self._background.submit(lambda: self._write([record], values))
+        self._thread.submit(lambda: self._write([record], values))
         row = self._next_row
         self._next_row += _count(values)
         return row
@@ -188,13 +139,13 @@ class FamilyWriter:
     def finish(self) -> None:
         """Write the gathered datasets and the metadata of the group."""
         self._flush()
-        self._background.submit(self._write_metadata)
+        self._thread.submit(self._write_metadata)
 
     def _flush(self) -> None:
         batch, self._pending, self._bytes = self._pending, [], 0
         if batch:
             self._is_written = True
-            self._background.submit(lambda: self._write(batch))
+            self._thread.submit(lambda: self._write(batch))
 
     def _write(
         self, records: list[Record], stacked: Mapping[str, np.ndarray] | None = None

@@ -3,106 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from ambar import _core
-from ambar._util.arguments import OpenMode, check_choice, lengths_of
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Column, Families, Family
 from ambar.collection.storage.records import Record, Variable, check_name, retyped
-from ambar.collection.write.family_writer import FEW, Background, FamilyWriter
-from ambar.store.error_bounds import as_text, resolved
-from ambar.store.group_description import Description
+from ambar.collection.storage.settings import VERSION, check_encoding
+from ambar.collection.write.family_writer import FEW, FamilyWriter
+from ambar.collection.write.writer_thread import WriterThread
 from ambar.store.store import Store
-from ambar.store.writer import Profile, Writer
-
-VERSION = 1
-MISMATCHES = ("family", "cast", "raise")
-
-
-def checked_settings(
-    ragged: Sequence[str] = (),
-    encoding: Mapping[str, Mapping[str, Any]] | None = None,
-    on_mismatch: str = "family",
-) -> dict[str, Any]:
-    """Return the settings of a new collection as JSON stores them.
-
-    Raises ValueError for unknown and invalid settings: an error of the thread that writes would
-    discard all changes.
-    """
-    check_choice("on_mismatch", on_mismatch, MISMATCHES)
-    encoding = {} if encoding is None else encoding
-    if not (
-        isinstance(encoding, Mapping) and all(isinstance(v, Mapping) for v in encoding.values())
-    ):
-        raise _core.InvalidError(
-            "invalid encoding: expected options by variable, such as "
-            f"{{'temperature': {{'error_bound': 0.01}}}}, found {encoding!r:.80}"
-        )
-    stored = {name: _checked_options(name, options) for name, options in encoding.items()}
-    return {"ragged": list(ragged), "encoding": stored, "on_mismatch": on_mismatch}
-
-
-def _checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the encoding of a variable as JSON stores it; raises ValueError if it is invalid."""
-    what = f"encoding of {name}"
-    if unknown := set(options) - {"chunks", "profile", "error_bound"}:
-        raise _core.InvalidError(
-            f"{what}: unknown {', '.join(map(repr, sorted(unknown)))}; must be 'chunks', 'profile' "
-            "or 'error_bound'"
-        )
-    stored = dict(options)
-    if (chunks := options.get("chunks")) is not None:
-        stored["chunks"] = list(lengths_of(what, "chunks", chunks))
-        if 0 in stored["chunks"]:
-            raise _core.InvalidError(
-                f"{what}: invalid chunks: {chunks!r}; expected lengths of at least 1"
-            )
-    if (profile := options.get("profile")) not in (None, *get_args(Profile)):
-        raise _core.InvalidError(
-            f"{what}: invalid profile {profile!r}; must be one of "
-            f"{', '.join(map(repr, get_args(Profile)))}"
-        )
-    if (bound := options.get("error_bound")) is not None:
-        stored["error_bound"] = checked_bound(name, bound)
-    return stored
-
-
-def checked_bound(name: str, bound: float | str) -> float | str:
-    """Return the error bound of a variable as JSON stores it; raises ValueError if it is invalid.
-
-    Bounds that depend on the value range are invalid.
-    """
-    if _core.bound_needs_range(as_text(bound)):
-        raise _core.InvalidError(
-            f"the error bound of {name!r}, {bound!r}, depends on the value range of all datasets, "
-            "which is unknown while they are added; give an absolute or relative bound"
-        )
-    return resolved(bound)
-
-
-def settings_of(store: Store, mode: OpenMode = "r") -> dict[str, Any]:
-    """Return the settings of a collection; raises ValueError if the store is not a collection."""
-    about = store._ambar_attributes()
-    if about.get("kind") != "collection":
-        advice = "use ambar.open"
-        if mode != "r":
-            advice = 'choose another name, or replace the store with mode="w"'
-        raise _core.InvalidError(
-            f"{store.location}: expected a collection, found a store of the kind "
-            f"{about.get('kind', 'arrays')!r}; {advice}"
-        )
-    description = Description(about, f"{store.location}: /")
-    description.check_version(VERSION, "collections")
-    encoding = description.object("encoding")
-    return {
-        "ragged": list(description.strings("ragged")),
-        "encoding": {name: encoding.mapping(name) for name in encoding},
-        "on_mismatch": description.string("on_mismatch"),
-    }
+from ambar.store.writer import Writer
 
 
 class PendingChanges:
@@ -115,14 +29,19 @@ class PendingChanges:
         families: Families,
         settings: Mapping[str, Any],
         store: Store | None,
+        *,
+        is_object: bool,
     ) -> None:
         self._writer = writer
         self._catalogue = catalogue
         self._families = families
         self._settings = settings
         self._store = store
+        self._is_object = is_object
+        # The message of the only commit of an object, which appears when it is closed.
+        self._message: str | None = None
         self._writers: dict[int, FamilyWriter] = {}
-        self._background = Background()
+        self._thread = WriterThread()
         self._first: dict[str, Column] = {}
         for family in families:
             for name, column in family.columns.items():
@@ -135,7 +54,7 @@ class PendingChanges:
 
         Raises ValueError in a forked child, which must not use the writer of its parent.
         """
-        self._background.check()
+        self._thread.check()
         self._writer._core.check()
 
     def add(self, record: Record) -> None:
@@ -174,12 +93,30 @@ class PendingChanges:
         self._catalogue.position(record.name)
         self._catalogue.move(record.name, *self._put(record))
 
+    def remove(self, names: set[str]) -> None:
+        """Remove datasets; raises KeyError, and removes none, if one does not exist."""
+        for name in names:
+            self._catalogue.position(name)
+        self._catalogue.remove(names)
+        self.pending = True
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a dataset."""
+        self._catalogue.rename(old, new)
+        self.pending = True
+
     def commit(self, message: str = "") -> None:
-        """Write and commit all changes."""
+        """Write and commit all changes; those of an object are committed by `close`."""
+        if self._is_object:
+            self._message = message or self._message or ""
+        else:
+            self._commit(message)
+
+    def _commit(self, message: str) -> None:
         self.check()
         for writer in self._writers.values():
             writer.finish()
-        self._background.wait()
+        self._thread.wait()
         runs = self._catalogue.write(self._writer)
         about = {
             "kind": "collection",
@@ -191,16 +128,19 @@ class PendingChanges:
         }
         self._writer._create_group("/", {"ambar": about})
         self._writer.commit(message)
+        self._catalogue.committed()
         self.pending = False
 
     def close(self) -> None:
         """Close the store; changes since the last commit are lost."""
-        self._background.close()
+        if self._message is not None:
+            self._commit(self._message)
+        self._thread.close()
         self._writer.close()
 
     def abort(self) -> None:
         """Close the store after an error; an upload leaves nothing."""
-        self._background.close()
+        self._thread.close()
         self._writer._abort()
 
     def _put(self, record: Record) -> tuple[int, int]:
@@ -210,15 +150,13 @@ class PendingChanges:
     def _place(self, record: Record) -> tuple[Record, FamilyWriter]:
         """Return a dataset with the required dtypes, and the writer of its family."""
         record = self._matched(record)
-        _check_encoding(record, self._settings["encoding"])
+        check_encoding(record, self._settings["encoding"])
         family = self._families.place(record, self._can_change)
         for name, variable in record.variables.items():
             if name not in self._first:
                 self._first[name] = Column.of(variable)
         if family.number not in self._writers:
-            writer = FamilyWriter(
-                self._writer, family, self._settings["encoding"], self._background
-            )
+            writer = FamilyWriter(self._writer, family, self._settings["encoding"], self._thread)
             if self._store is not None and family.rows:
                 writer.load(self._store)
             self._writers[family.number] = writer
@@ -260,25 +198,6 @@ def exists_already(name: str) -> _core.InvalidError:
     return _core.InvalidError(
         f"a dataset {name!r} exists already; replace it, or choose another name"
     )
-
-
-def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -> None:
-    """Check that the encodings apply to the variables of the dataset."""
-    for name, options in encoding.items():
-        variable = record.variables.get(name)
-        if variable is None:
-            continue
-        what = f"dataset {record.name!r}: encoding of {name}"
-        if options.get("error_bound") is not None and variable.type_name not in ("<f4", "<f8"):
-            raise _core.InvalidError(
-                f"{what}: an error bound needs float32 or float64, found {_dtype(variable)}; leave "
-                "it out"
-            )
-        chunks = options.get("chunks")
-        if chunks is not None and len(chunks) != variable.values.ndim:
-            raise _core.InvalidError(
-                f"{what}: expected chunks for the dimensions {variable.dims}, found {tuple(chunks)}"
-            )
 
 
 def _same_type(first: Column, variable: Variable) -> bool:
