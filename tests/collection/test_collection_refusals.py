@@ -108,7 +108,7 @@ def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
         ({"chunks": (0,)}, "encoding of v: invalid chunks: .*expected lengths of at least 1"),
         ({"chunks": "a"}, "encoding of v: invalid chunks: 'a'"),
         ({"chunks": 3}, "encoding of v: invalid chunks: 3"),
-        ({"profile": "x"}, "encoding of v: invalid profile 'x'; must be one of 'fast'"),
+        ({"profile": "x"}, "invalid profile of v 'x': must be one of 'fast'"),
         (3, "invalid encoding: expected options by variable, .* found {'v': 3}"),
     ],
 )
