@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import multiprocessing
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +26,7 @@ import ambar
 import ambar.distributed
 import ambar.xarray
 from ambar.distributed import ArrayRegion, Invitation
+from ambar.parallel.cluster import scratch_in
 from ambar.parallel.division import divide
 from tests.helpers.netcdf_files import profile, same, write
 from tests.helpers.paths import RAMSES
@@ -451,6 +454,23 @@ def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
         "run",
         "shared.ambar",
     ]
+
+
+def test_tasks_that_still_run_leave_no_folder(tmp_path: Path) -> None:
+    """After an error of one task, the stores of others are removed while these write."""
+
+    def create_files(folder: Path) -> None:
+        with contextlib.suppress(OSError):
+            for number in range(100_000):
+                (folder / str(number)).touch()
+
+    for _ in range(20):
+        with scratch_in(tmp_path) as scratch:
+            task = threading.Thread(target=create_files, args=(scratch,))
+            task.start()
+            time.sleep(0.01)
+        task.join()
+    assert not list(tmp_path.iterdir())
 
 
 def test_workers_of_a_cluster_convert_to_objects(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
@@ -85,10 +86,14 @@ def new_name(folder: Path) -> Path:
 @contextmanager
 def scratch_in(folder: Path) -> Iterator[Path]:
     """Yield a hidden folder for the stores of tasks, in a folder that they see; it is removed."""
-    with TemporaryDirectory(
-        prefix=".ambar.parts-", dir=folder, ignore_cleanup_errors=True
-    ) as scratch:
-        yield Path(scratch)
+    scratch = Path(mkdtemp(prefix=".ambar.parts-", dir=folder))
+    try:
+        yield scratch
+    finally:
+        # After an error, tasks that still run create no more files: the folder has another name.
+        with suppress(OSError):
+            scratch = scratch.rename(f"{scratch}.removed")
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def batches(items: Sequence[_Item], client: Any) -> list[list[_Item]]:
