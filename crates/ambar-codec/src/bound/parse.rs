@@ -12,6 +12,7 @@ pub struct InvalidBound {
     advice: String,
 }
 
+/// The valid forms.
 const FORMS: &str = "Write one of: \"0.5\" (absolute), \"1e-3 of range\", \"1e-3 relative\", \
     \"1e-3 relative above 1e-10\", \"12 bits\", \"80 dB\", \"0.01 rms\", \"lossless\"";
 

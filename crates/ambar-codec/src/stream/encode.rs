@@ -19,9 +19,6 @@ use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
 use crate::stream::write::{write_bit_packed_header, write_checksum};
 
-/// The number of interpolation levels that the largest region may have.
-pub(crate) const MAX_LEVELS: usize = 64;
-
 /// Buffers of the encoder and the decoder. Reuse a workspace for all chunks of an array, to allocate memory once.
 #[derive(Default)]
 pub struct Workspace<T> {
@@ -134,7 +131,7 @@ pub(crate) fn supported<T: Element>(
     params: EncoderParams,
 ) -> (f64, EncoderParams) {
     // A step that underflows to 0, or whose inverse overflows, requires lossless coding.
-    let steps = params.levels::<T>(bound, 0, MAX_LEVELS);
+    let steps = params.levels::<T>(bound, 0);
     let bound = if steps.iter().any(|level| 1.0 / level.step > f64::MAX) {
         0.0
     } else {
@@ -201,7 +198,7 @@ pub(crate) fn make_symbols<T: Element>(
         let memory = (&mut workspace.symbols, &mut workspace.decoded);
         return transformed.make_symbols(&input.regions, bounds, input.least, memory);
     }
-    let levels = params.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, MAX_LEVELS);
+    let levels = params.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift });
     let traversal_params = TraversalParams {
         levels: &levels,
         context_weights: &ContextWeights::DEFAULT,

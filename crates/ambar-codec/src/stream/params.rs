@@ -17,6 +17,8 @@ use crate::wavelet::WaveletOptions;
 /// are called alpha and beta.
 pub(crate) const LEVEL_SCALINGS: [(f64, f64); 5] =
     [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0), (2.0, 8.0)];
+/// The number of interpolation levels that the largest region may have.
+const MAX_INTERPOLATION_LEVELS: usize = 64;
 /// At most this many of the finest levels have an interpolation of their own.
 pub(crate) const MAX_INTERPOLATIONS: usize = 3;
 
@@ -299,16 +301,11 @@ impl EncoderParams {
         }
     }
 
-    /// The parameters of `count` levels, the finest first.
-    pub(crate) fn levels<T: Element>(
-        self,
-        bound: f64,
-        shift: u32,
-        count: usize,
-    ) -> Vec<InterpolationLevel> {
+    /// The parameters of all levels that the largest region may have, the finest first.
+    pub(crate) fn levels<T: Element>(self, bound: f64, shift: u32) -> Vec<InterpolationLevel> {
         let (factor, limit) = LEVEL_SCALINGS[usize::from(self.level_scaling)];
         let mut tighter = 1.0f64;
-        (0..count)
+        (0..MAX_INTERPOLATION_LEVELS)
             .map(|number| {
                 // Larger steps would let sums overflow.
                 let step = (2.0 * bound / tighter.min(limit)).min(T::MAX_PREDICTABLE);

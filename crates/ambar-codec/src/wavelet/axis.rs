@@ -1,11 +1,11 @@
 //! A transformed dimension: the order of its coefficients, and their scales.
 
 /// Maximum number of times that a dimension is transformed.
-pub(crate) const MAX_LEVELS: usize = 7;
+pub(crate) const MAX_WAVELET_LEVELS: usize = 7;
 /// Dimensions are transformed until they are shorter than this.
 const MIN_LENGTH: usize = 9;
 /// The inverse of the norm of the basis function of an approximation, by the number of levels.
-const LOW: [f64; MAX_LEVELS + 1] = [
+const LOW: [f64; MAX_WAVELET_LEVELS + 1] = [
     1.0,
     0.877374609,
     0.745345403,
@@ -16,7 +16,7 @@ const LOW: [f64; MAX_LEVELS + 1] = [
     0.365904104,
 ];
 /// The inverse of the norm of the basis function of a detail, by its level; 0 is the finest.
-const HIGH: [f64; MAX_LEVELS] = [
+const HIGH: [f64; MAX_WAVELET_LEVELS] = [
     1.127043657,
     1.016806485,
     0.853124951,
@@ -35,7 +35,7 @@ impl WaveletLevels {
     pub(crate) fn of_shape(shape: [usize; 3], omitted: u8) -> Self {
         Self(shape.map(|mut n| {
             let mut levels = 0;
-            while n >= MIN_LENGTH && levels < MAX_LEVELS as u8 {
+            while n >= MIN_LENGTH && levels < MAX_WAVELET_LEVELS as u8 {
                 (n, levels) = (n.div_ceil(2), levels + 1);
             }
             levels.saturating_sub(omitted)

@@ -1,6 +1,6 @@
 //! The level options of streams of wavelet coefficients (`docs/format.md`, 7.1 and 7.17).
 
-use super::axis::MAX_LEVELS;
+use super::axis::MAX_WAVELET_LEVELS;
 use crate::entropy::bitio::Cursor;
 use crate::error::{Error, Result, corrupt};
 
@@ -42,9 +42,9 @@ impl WaveletOptions {
             });
         }
         let omitted = cursor.byte()?;
-        if usize::from(omitted) >= MAX_LEVELS {
+        if usize::from(omitted) >= MAX_WAVELET_LEVELS {
             return Err(corrupt!(
-                "the wavelets omit {omitted} levels; expected less than {MAX_LEVELS}"
+                "the wavelets omit {omitted} levels; expected less than {MAX_WAVELET_LEVELS}"
             ));
         }
         let coefficient_bound = match byte & Self::CORRECTED {

@@ -28,7 +28,7 @@ pub(crate) fn traverse<T: Element, C: RowCoder<T>>(
     coder: &mut C,
     mut visit: impl FnMut(&mut C, [usize; 2], &mut [T]),
 ) {
-    let mut rows = Rows::new(transform.shape, step);
+    let mut rows = RegionRows::new(transform.shape, step);
     coder.begin_level(0);
     for row in rows.positions() {
         let contexts = &mut rows.contexts[..rows.room];
@@ -47,7 +47,7 @@ pub(crate) fn traverse_corrections<T: Element, C: RowCoder<T>>(
     coder: &mut C,
     mut visit: impl FnMut(&mut C, usize, &mut [T]),
 ) {
-    let mut rows = Rows::new(shape, step);
+    let mut rows = RegionRows::new(shape, step);
     coder.begin_level(0);
     for row in rows.positions() {
         let contexts = &mut rows.contexts[..rows.room];
@@ -62,7 +62,7 @@ pub(crate) fn traverse_corrections<T: Element, C: RowCoder<T>>(
 }
 
 /// The rows of a region, all points of which are coded, and the memory of one.
-struct Rows<T> {
+struct RegionRows<T> {
     shape: [usize; 3],
     level: InterpolationLevel,
     /// The length of a row in whole groups of lanes.
@@ -74,7 +74,7 @@ struct Rows<T> {
     magnitudes: Magnitudes,
 }
 
-impl<T: Element> Rows<T> {
+impl<T: Element> RegionRows<T> {
     /// Rows of which all predictions are 0.
     fn new(shape: [usize; 3], step: f64) -> Self {
         let nx = shape[2];

@@ -16,11 +16,9 @@ use crate::stream::input::EncoderInput;
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
 use interpolation::Proposals;
-use sample::{are_rougher, costliest_run, costliest_tile, difference_costs};
+use sample::{MAX_SAMPLE, are_rougher, costliest_run, costliest_tile, difference_costs};
 use wavelets::{choose_corrected_wavelets, choose_wavelets};
 
-/// Maximum number of values of a sample of an array or of blocks.
-const MAX_SAMPLE: usize = 1 << 16;
 /// Maximum number of cells of a sample of a tree: with 2^16, streams are less than 1 % smaller.
 const MAX_CELL_SAMPLE: usize = 1 << 13;
 

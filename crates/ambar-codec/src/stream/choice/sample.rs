@@ -4,6 +4,8 @@
 use crate::element::Element;
 use crate::quantize::float_order::difference;
 
+/// Maximum number of values of a sample of an array or of blocks.
+pub(crate) const MAX_SAMPLE: usize = 1 << 16;
 /// Differences along a dimension must take this much more than along others, in units of [`difference_cost`], to try whether
 /// values are better not predicted along it.
 const ROUGH_EXCESS: f64 = 1.0;

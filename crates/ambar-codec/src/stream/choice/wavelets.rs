@@ -4,7 +4,7 @@ use crate::domain::components::with_moved_dimensions;
 use crate::domain::regions::{Layout, separate_dimensions, volume};
 use crate::element::Element;
 use crate::error::Result;
-use crate::stream::choice::sample::{costliest_run, costliest_tile};
+use crate::stream::choice::sample::{MAX_SAMPLE, costliest_run, costliest_tile};
 use crate::stream::coefficients::ErrorTarget;
 use crate::stream::encode::{Workspace, estimate_cost};
 use crate::stream::input::EncoderInput;
@@ -14,9 +14,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 /// Maximum number of values to compare wavelets with interpolation.
-const MAX_SAMPLE: usize = 1 << 18;
-/// Maximum number of values for a first trial of wavelets with corrections.
-const MAX_FIRST_SAMPLE: usize = 1 << 16;
+const MAX_LARGE_SAMPLE: usize = 1 << 18;
 /// Maximum ratio of the bits of wavelets with corrections to those of interpolation, which decodes faster and has level packets.
 const MAX_CORRECTED_SIZE: f64 = 0.95;
 /// As `MAX_CORRECTED_SIZE`, for the first trial, which the next ones may improve by some part, and by some bits a value.
@@ -39,7 +37,7 @@ pub(crate) fn choose_wavelets<T: Element>(
     params: EncoderParams,
 ) -> Result<EncoderParams> {
     let workspace = &mut Workspace::default();
-    let sample = Sample::new(values, layout, bound, MAX_SAMPLE);
+    let sample = Sample::new(values, layout, bound, MAX_LARGE_SAMPLE);
     let (budget, interpolation) = sample.interpolated(bound, params, |input| {
         let budget = ErrorBudget::new(bound, input.count_finite(&sample.values));
         let first = budget.trial(input, bound, params, workspace);
@@ -86,7 +84,7 @@ pub(crate) fn choose_corrected_wavelets<T: Element>(
         let params = params.with_bound_ratio(ratio);
         estimate_cost(input, bound, params, 1.0, workspace).bits
     };
-    let first = Sample::new(values, layout, bound, MAX_FIRST_SAMPLE);
+    let first = Sample::new(values, layout, bound, MAX_SAMPLE);
     let part = first.values.len() as f64 / values.len().max(1) as f64;
     let Some(input) = first.transformed((bound, ErrorTarget::Values), 0)? else {
         return Ok(params);
@@ -97,7 +95,7 @@ pub(crate) fn choose_corrected_wavelets<T: Element>(
     }
     let (ratio, gain) = cheapest_ratio(first_bits, |ratio| trial(&input, ratio));
     let (sample, interpolation) = if part < 1.0 {
-        let sample = Sample::new(values, layout, bound, MAX_SAMPLE);
+        let sample = Sample::new(values, layout, bound, MAX_LARGE_SAMPLE);
         let interpolation = sample.interpolated(bound, params, |input| trial(input, 1.0))?;
         (sample, interpolation)
     } else {

@@ -20,7 +20,7 @@ use crate::entropy::symbols::packet_of_level;
 use crate::entropy::token_groups::{Groups, TokenCoder, TokenDecoder};
 use crate::error::{Result, corrupt, invalid};
 use crate::quantize::row_decoder::{Decoder, Packet};
-use crate::stream::encode::{MAX_LEVELS, Workspace};
+use crate::stream::encode::Workspace;
 use crate::stream::header::{Arrangement, Header, Mode, RegionRules};
 use coefficients::WaveletParams;
 use downsample::{coarse_length, uneven_sides};
@@ -281,9 +281,7 @@ fn decode_levels<T: Element>(
     };
     let mut region_decoder = RegionDecoder {
         decoder: Decoder::new(packets, coding.packets, groups, missing_tables),
-        levels: parts
-            .params
-            .levels::<T>(parts.info.bound, parts.shift, MAX_LEVELS),
+        levels: parts.params.levels::<T>(parts.info.bound, parts.shift),
         predicts_holes: coding.predicts_holes,
         fill,
         masks,
