@@ -144,6 +144,7 @@ const HOSTILE_HEADER: &[Hostile] = &[
         "V1.1\n4000000000000\n",
         "line 2: expected the number of fields",
     ),
+    ("\n4 4 \n", "\n4 -2 \n", "an upper corner of the domain"),
     (
         "\n4 4 \n",
         "\n4 -3 \n",

@@ -16,75 +16,72 @@ pub struct InvalidBound {
 const FORMS: &str = "Write one of: \"0.5\" (absolute), \"1e-3 of range\", \"1e-3 relative\", \
     \"1e-3 relative above 1e-10\", \"12 bits\", \"80 dB\", \"0.01 rms\", \"lossless\"";
 
-/// The units of bounds.
-const UNITS: [&str; 7] = ["bits", "dB", "rms", "relative", "of", "range", "above"];
+/// The words of the forms.
+const WORDS: [&str; 8] = [
+    "lossless", "bits", "dB", "rms", "relative", "of", "range", "above",
+];
 
-/// A string with blanks between numbers and units, and with units as they are written here.
+/// A string with blanks between numbers and words, and with words as they are written here.
 fn respelled(given: &str) -> String {
-    let mut words = Vec::new();
-    for word in given.split_whitespace() {
-        let lengths = (0..=word.len()).rev();
-        let is_number = |length: &usize| {
-            word.get(..*length)
-                .is_some_and(|x| x.parse::<f64>().is_ok())
+    let mut pieces = Vec::new();
+    for piece in given.split_whitespace() {
+        let split = |word: &&'static str| {
+            let (number, end) = piece.split_at_checked(piece.len().checked_sub(word.len())?)?;
+            let is_number = number.is_empty() || number.parse::<f64>().is_ok();
+            (is_number && end.eq_ignore_ascii_case(word)).then_some([number, word])
         };
-        let (number, unit) = word.split_at(lengths.clone().find(is_number).unwrap_or(0));
-        let known = UNITS
-            .into_iter()
-            .find(|known| known.eq_ignore_ascii_case(unit));
-        words.extend(
-            [number, known.unwrap_or(unit)]
-                .into_iter()
-                .filter(|word| !word.is_empty()),
-        );
+        let [number, word] = WORDS.iter().find_map(split).unwrap_or(["", piece]);
+        pieces.extend([number, word].into_iter().filter(|piece| !piece.is_empty()));
     }
-    words.join(" ")
+    pieces.join(" ")
 }
 
 impl FromStr for ErrorBound {
     type Err = InvalidBound;
 
     fn from_str(given: &str) -> Result<Self, InvalidBound> {
-        let invalid = |reason: String| {
+        parse(given).map_err(|reason| {
             let other = respelled(given);
-            let is_valid = other != given && other.parse::<Self>().is_ok();
+            let is_meant = other != given && parse(&other).is_ok();
             InvalidBound {
                 given: given.to_owned(),
                 reason,
-                advice: if is_valid {
+                advice: if is_meant {
                     format!("Did you mean {other:?}?")
                 } else {
                     FORMS.to_owned()
                 },
             }
-        };
-        let number = |word: &str| {
-            word.parse::<f64>()
-                .map_err(|_| invalid(format!("expected a number, found {word:?}")))
-        };
-        let words: Vec<&str> = given.split_whitespace().collect();
-        let bound = match words[..] {
-            ["lossless"] => Self::Lossless,
-            [bound] => Self::from(number(bound)?),
-            [part, "of", "range"] => Self::OfRange(number(part)?),
-            [relative, "relative"] => Self::Relative(number(relative)?),
-            [relative, "relative", "above", floor] => Self::RelativeAbove {
-                relative: number(relative)?,
-                floor: number(floor)?,
-            },
-            [bits, "bits"] => Self::Bits(bits.parse().map_err(|_| {
-                invalid(format!(
-                    "expected a whole number of bits from 1 to 52, found {bits:?}"
-                ))
-            })?),
-            [decibels, "dB"] => Self::Psnr(number(decibels)?),
-            [root, "rms"] => Self::Rms(number(root)?),
-            _ => return Err(invalid("unknown form".to_owned())),
-        };
-        match bound.expectation() {
-            None => Ok(bound),
-            Some(expected) => Err(invalid(format!("expected {expected}"))),
-        }
+        })
+    }
+}
+
+/// The bound that a string states, or the reason why it is invalid.
+fn parse(given: &str) -> Result<ErrorBound, String> {
+    let number = |word: &str| {
+        word.parse::<f64>()
+            .map_err(|_| format!("expected a number, found {word:?}"))
+    };
+    let words: Vec<&str> = given.split_whitespace().collect();
+    let bound = match words[..] {
+        ["lossless"] => ErrorBound::Lossless,
+        [bound] => ErrorBound::from(number(bound)?),
+        [part, "of", "range"] => ErrorBound::OfRange(number(part)?),
+        [relative, "relative"] => ErrorBound::Relative(number(relative)?),
+        [relative, "relative", "above", floor] => ErrorBound::RelativeAbove {
+            relative: number(relative)?,
+            floor: number(floor)?,
+        },
+        [bits, "bits"] => ErrorBound::Bits(bits.parse().map_err(|_| {
+            format!("expected a whole number of bits from 1 to 52, found {bits:?}")
+        })?),
+        [decibels, "dB"] => ErrorBound::Psnr(number(decibels)?),
+        [root, "rms"] => ErrorBound::Rms(number(root)?),
+        _ => return Err("unknown form".to_owned()),
+    };
+    match bound.expectation() {
+        None => Ok(bound),
+        Some(expected) => Err(format!("expected {expected}")),
     }
 }
 
@@ -154,12 +151,20 @@ mod tests {
             (" 80  db", "80 dB"),
             ("1e-3relative above 2", "1e-3 relative above 2"),
             ("1e-3  Of Range", "1e-3 of range"),
+            ("Lossless", "lossless"),
         ] {
             let error = given.parse::<ErrorBound>().unwrap_err().to_string();
             assert!(
                 error.ends_with(&format!(". Did you mean {meant:?}?")),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn long_strings_are_errors_soon() {
+        for word in ["inf", "1", "dB", "1e-3 relative ", "é"] {
+            assert!(word.repeat(100_000).parse::<ErrorBound>().is_err());
         }
     }
 

@@ -1,4 +1,5 @@
-//! The encoder of coded values within an absolute bound: regions to symbols, which are coded in the way that takes the fewest bits.
+//! The encoder of coded values within an absolute bound: bit-packed, interpolated, as wavelet coefficients or without loss,
+//! whichever the parameters allow and takes the fewest bits.
 
 use crate::bitpack;
 use crate::domain::regions::{Layout, SeparateShape};

@@ -1,4 +1,4 @@
-//! The parts of a stream as bytes (`docs/format.md`, 7.1).
+//! Writes streams: header, layout, level options, tables, packets and checksums (`docs/format.md`, 7.1).
 
 use crate::bitpack;
 use crate::element::Element;

@@ -62,7 +62,7 @@ pub(crate) struct FitPoint {
     pub value: f64,
 }
 
-/// Points to fit weights to, with each term in memory of its own.
+/// Points to fit weights to, with one array for each term.
 #[derive(Default)]
 pub(crate) struct FitPoints {
     terms: [Vec<f64>; UNKNOWNS],
@@ -70,7 +70,7 @@ pub(crate) struct FitPoints {
 }
 
 impl FitPoints {
-    /// Those of some points whose terms are all finite.
+    /// Keeps the points whose value and terms are finite.
     pub(crate) fn new(points: impl Iterator<Item = FitPoint>) -> Self {
         let mut all = Self::default();
         for point in points {
@@ -264,7 +264,8 @@ vectorised! {
 
 vectorised! {
     fn sum_of_products [] of [] (a: &[f64], b: &[f64]) -> f64 {
-        let ([a, b], [last_a, last_b]) = ([a, b].map(|x| x.as_chunks::<8>().0), [a, b].map(|x| x.as_chunks::<8>().1));
+        debug_assert_eq!(a.len(), b.len());
+        let ((a, last_a), (b, last_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
         let mut sums = [0.0; 8];
         for (a, b) in a.iter().zip(b) {
             for (k, sum) in sums.iter_mut().enumerate() {

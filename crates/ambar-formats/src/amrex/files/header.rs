@@ -84,7 +84,7 @@ impl PlotfileHeader {
         let finest = text.integer("the finest level", 0..=MAX_LEVEL)? as usize;
         let lower = reals(&mut text, "the domain's lower corner", ndim)?;
         let upper = reals(&mut text, "the domain's upper corner", ndim)?;
-        if upper.iter().zip(&lower).any(|(upper, lower)| upper < lower) {
+        if (0..ndim).any(|d| upper[d] <= lower[d]) {
             return Err(text.error(&format!(
                 "an upper corner of the domain above the lower one, {:?}, before this position",
                 &lower[..ndim]
