@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +274,67 @@ def test_labels_have_nanoseconds(path: Path) -> None:
     times = np.datetime64("2024-01-01", "ns") + np.arange(3) * np.timedelta64(333, "ns")
     profiles = written(path, {"a": xr.Dataset({"v": ("time", [0, 1, 2])}, {"time": times})})
     assert profiles.read("v", sel={"time": pd.Timestamp(times[1])})["v"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "label", "exact"),
+    [
+        ("D", "2024-01-02T06", "2024-01-02"),
+        ("D", np.datetime64("2024-01-02T06", "ns"), np.datetime64("2024-01-02T00", "ns")),
+        ("D", datetime(2024, 1, 2, 6), datetime(2024, 1, 2)),
+        ("D", pd.Timestamp("2024-01-02T00:00:00.000000001"), pd.Timestamp("2024-01-02")),
+        ("s", "2024-01-02T00:00:00.5", "2024-01-02T00:00:00.000"),
+        ("s", pd.Timestamp("2024-01-02T00:00:00.5"), pd.Timestamp("2024-01-02")),
+    ],
+)
+def test_labels_finer_than_the_unit_of_times(path: Path, unit: str, label: Any, exact: Any) -> None:
+    """They were rounded down, so that they were equal to the time before them."""
+    # The year 1000 is out of the range of the nanoseconds of some labels.
+    days = ["1000-01-01", "2024-01-01", "2024-01-02", "2024-01-03"]
+    times = np.array(days, f"M8[{unit}]")
+    with ambar.open_collection(path, "w-", fsync=False) as collection:
+        for name, step in (("up", 1), ("down", -1)):
+            values = {"v": ("time", np.arange(4)[::step]), "time": ("time", times[::step])}
+            collection.add(name, values)
+    profiles = ambar.open_collection(path)
+
+    def read(name: str, label: Any) -> Any:
+        return profiles.read("v", [name], sel={"time": label})["v"][0].tolist()
+
+    assert profiles.load("up").time.dtype == times.dtype
+    for labels in (label, [exact, label]):
+        with pytest.raises(KeyError, match="'time' has no label"):
+            read("up", labels)
+    assert read("up", exact) == 2
+    assert read("up", slice(label, None)) == [3]
+    assert read("up", slice(None, label)) == [0, 1, 2]
+    assert read("up", slice(label, label)) == []
+    assert read("up", slice(exact, label)) == [2]
+    assert read("down", slice(None, label)) == [3]
+    assert read("down", slice(label, None)) == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "label", [np.timedelta64(90, "m"), timedelta(minutes=90), pd.Timedelta(3600 * 10**9 + 1, "ns")]
+)
+def test_labels_finer_than_the_unit_of_durations(path: Path, label: Any) -> None:
+    leads = np.arange(-1, 3).astype("m8[h]")
+    written(path, {})
+    with ambar.open_collection(path, "a", fsync=False) as collection:
+        collection.add("a", {"v": ("lead", np.arange(4)), "lead": ("lead", leads)})
+    profiles = ambar.open_collection(path)
+
+    def read(label: Any) -> Any:
+        return profiles.read("v", sel={"lead": label})["v"][0].tolist()
+
+    with pytest.raises(KeyError, match="'lead' has no label"):
+        read(label)
+    assert read(np.timedelta64(60, "m")) == 2
+    assert read(slice(label, None)) == [3]
+    assert read(slice(None, label)) == [0, 1, 2]
+    assert read(slice(-label, label)) == [0, 1, 2]
+    with pytest.raises(ambar.InvalidError, match="expected a duration of less than 292,000 years"):
+        read(slice(None, timedelta.max))
 
 
 def test_strings_are_invalid_labels_of_numbers(path: Path) -> None:
