@@ -361,6 +361,21 @@ def test_wrong_types_of_selections(path: Path) -> None:
         profiles.read("v", ["a"])
 
 
+def test_variables_by_default_are_those_of_the_selected_datasets(path: Path) -> None:
+    """A selection of one family raised an error for the variables of the other ones."""
+    datasets = {
+        name: xr.Dataset({variable: ("x", [1])} | {"w": ("x", [2])})
+        for name, variable in (("a", "u"), ("b", "v"))
+    }
+    profiles = written(path, datasets)
+    assert list(profiles.read()) == ["u", "w", "v"] == list(profiles.read(datasets=[]))
+    assert list(profiles.read(datasets=["b"])) == ["v", "w"]
+    assert profiles.read(datasets="v.count > 0")["w"].tolist() == [[2]]
+    with ambar.open_collection(path, "a", fsync=False) as collection:
+        collection.remove("a")
+    assert list(ambar.open_collection(path).read()) == ["v", "w"]
+
+
 def test_an_attribute_may_be_named_dataset(path: Path) -> None:
     """Its values were in the column of the names of the datasets."""
     profiles = written(path, {"a": xr.Dataset({"u": ("x", [1])}, attrs={"dataset": "ERA5"})})
