@@ -382,6 +382,13 @@ def test_an_attribute_may_be_named_dataset(path: Path) -> None:
     assert profiles.read("u", 'dataset == "ERA5"').names == ["a"]
     table = profiles.attrs_table().to_pandas()
     assert table.to_dict("list") == {"dataset": ["a"], "attrs.dataset": ["ERA5"]}
+    both = xr.Dataset({"u": ("x", [1])}, attrs={"dataset": "ERA5", "attrs.dataset": "land"})
+    profiles = written(path.with_name("both.ambar"), {"a": both})
+    assert profiles.attrs_table().to_pandas().to_dict("list") == {
+        "dataset": ["a"],
+        "attrs.attrs.dataset": ["ERA5"],
+        "attrs.dataset": ["land"],
+    }
 
 
 def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
