@@ -447,6 +447,14 @@ def test_summaries_describe_the_largest_family(path: Path) -> None:
         profiles.to_xarray(["empty", "d2", "d3"])
 
 
+def test_differences_keep_names_of_dimensions(path: Path) -> None:
+    """The dimension "None" was printed as "*", which is for different lengths."""
+    datasets = {dim: xr.Dataset({"v": ((dim, "x"), [[1]])}) for dim in ("None", "y")}
+    profiles = written(path, datasets)
+    expected = "v: dims ('None', 'x') in 1, ('y', 'x') in 1"
+    assert profiles.schema.differences == [expected]
+
+
 def test_a_collection_without_values_to_draw(path: Path) -> None:
     """Drawing it raised ZeroDivisionError."""
     pytest.importorskip("matplotlib")

@@ -154,8 +154,7 @@ class Metadata:
     def attributes_table(self) -> Table:
         """Return the attributes of all datasets."""
         columns = {
-            column: _arrow_column(self.attribute(key))
-            for key, column in self.table_columns.items()
+            column: _arrow_column(self.attribute(key)) for key, column in self.table_columns.items()
         }
         return Table(self._with_names(columns), dim=ROW)
 
