@@ -18,6 +18,8 @@ from tests.helpers.profiles import profile, written
 xr = pytest.importorskip("xarray")
 pytest.importorskip("matplotlib")
 
+from matplotlib.figure import Figure  # noqa: E402
+
 import ambar.xarray  # noqa: E402
 from ambar.figures.panels import Line, LinePanel, PointPanel, draw_grid  # noqa: E402
 from ambar.pictures import arrays, collection, positions  # noqa: E402
@@ -302,6 +304,23 @@ def test_dates_of_a_few_days_are_drawn_without_warnings(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_grid([[panel]]).savefig(tmp_path / "days.png")
+
+
+@pytest.mark.parametrize("mark", ["vertical", "horizontal", "sloped"])
+def test_lines_across_the_axes_do_not_change_their_scale(mark: str) -> None:
+    """The ends of a vertical line, 0 and 1, were values: the axis was linear."""
+    axes = Figure().subplots()
+    if mark == "vertical":
+        axes.axvline(2.0)
+    elif mark == "horizontal":
+        axes.axhline(-1.0)
+    else:
+        axes.axline((0.0, 1.0), slope=1.0)
+    x = np.arange(1.0, 5.0)
+    draw_grid([[LinePanel(lines=[Line(x=x, y=10**x)], is_log=(False, None))]], on=axes)
+    assert axes.get_yscale() == "log"
+    draw_grid([[LinePanel(lines=[Line(x=x, y=-x)], is_log=(False, None))]], on=axes)
+    assert axes.get_yscale() == "linear"
 
 
 @pytest.mark.parametrize(
