@@ -98,20 +98,13 @@ class MpiWriter(CommitContext):
         Raises
         ------
         ValueError
-            If a block is not inside the array, or ranks give different shapes.
+            If an argument is invalid, a block is not inside the array, or ranks give different
+            shapes.
         """
         with self._ranks.together():
-            whole = list(lengths_of("blocks", "shape", shape))
-            pairs = [
-                (
-                    list(lengths_of("blocks", "start", start)),
-                    list(lengths_of("blocks", "shape", of)),
-                )
-                for start, of in own
-            ]
-            part = _core.Blocks.encode(whole, pairs)
-        parts = self._ranks.comm.allgather(part)
-        return _core.Blocks.gather(parts)
+            array_shape = list(lengths_of("blocks", "shape", shape))
+            encoded = _core.Blocks.encode(array_shape, _checked_blocks(own))
+        return _core.Blocks.gather(self._ranks.comm.allgather(encoded))
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
         """Create a group and its parents.
@@ -468,6 +461,25 @@ def create(
         ranks.close()
         raise
     return MpiWriter(core, ranks, profile)
+
+
+def _checked_blocks(
+    blocks: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> list[tuple[list[int], list[int]]]:
+    """Return start and shape of each block; raises ValueError if they are invalid."""
+    try:
+        pairs = [(start, shape) for start, shape in blocks]
+    except (TypeError, ValueError) as error:
+        raise _core.InvalidError(
+            f"blocks: invalid own: {blocks!r:.80}; expected a sequence of pairs (start, shape)"
+        ) from error
+    return [
+        (
+            list(lengths_of("blocks", "start of a block", start)),
+            list(lengths_of("blocks", "shape of a block", shape)),
+        )
+        for start, shape in pairs
+    ]
 
 
 def _background(

@@ -21,8 +21,11 @@ from typer.main import get_command
 import ambar
 import ambar.xarray
 from ambar.cli import app, main
+from ambar.snapshot.copies.stored_group import StoredGroup
+from ambar.snapshot.field_rows import StoredFields
 from ambar.store.error_bounds import parse_bounds
 from tests.helpers import plotfiles
+from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
 from tests.helpers.plotfile_writer import Plotfile
@@ -342,6 +345,43 @@ def test_arrays_with_other_names_than_their_fields_are_listed_with_these(
     assert "amr/level_0/field_1 (box) " in out
     bounds = [line.split() for line in out.splitlines() if " 1e-3" in line]
     assert bounds == [["amr/density", "0.001", "1e-3"], ["amr/box", "0.001", "1e-3"]]
+
+
+@pytest.mark.parametrize("arrays", [3, ["field_1"], {"box": ["field_1"]}])
+def test_damaged_names_of_arrays(
+    arrays: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They raised AttributeError or TypeError."""
+    path = tmp_path / "x.ambar"
+    fields = dict.fromkeys(["density", "box"], lambda *places: places[0])
+    ambar.convert(write_plotfile(tmp_path / "plt", fields=fields), path)
+    with ambar.create(path, "a") as writer:
+        about = ambar.open_store(path)["amr"].attrs["ambar"]
+        writer._core.set_attributes("/amr", {"ambar": {**about, "arrays": arrays}})
+    expected = "x.ambar: /amr: 'arrays' must be an object of strings, found "
+    code, _, err = run(capsys, "info", path)
+    assert (code, expected in err) == (1, True)
+    readers: list[Any] = [
+        lambda: xr.open_dataset(path, engine="ambar", group="amr/level_0"),
+        lambda: StoredFields(ambar.open_store(path), "amr"),
+        lambda: StoredGroup(ambar.open_store(path), "amr"),
+    ]
+    for read in readers:
+        with pytest.raises(ambar.CorruptError, match=expected):
+            read()
+
+
+def test_groups_of_other_packages_may_have_arrays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their attribute of that name was interpreted as the names of arrays of fields."""
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.create_group("g", {"ambar": {"kind": "other", "version": 1, "arrays": ["x"]}})
+        writer.create_array("g/x", np.arange(3.0))
+    assert xr.open_dataset(path, engine="ambar", group="g")["x"].values.tolist() == [0, 1, 2]
+    code, out, _ = run(capsys, "info", path)
+    assert (code, "\ng/x " in out) == (0, True)
 
 
 def test_verify_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +276,67 @@ def test_labels_have_nanoseconds(path: Path) -> None:
     assert profiles.read("v", sel={"time": pd.Timestamp(times[1])})["v"].tolist() == [1]
 
 
+@pytest.mark.parametrize(
+    ("unit", "label", "exact"),
+    [
+        ("D", "2024-01-02T06", "2024-01-02"),
+        ("D", np.datetime64("2024-01-02T06", "ns"), np.datetime64("2024-01-02T00", "ns")),
+        ("D", datetime(2024, 1, 2, 6), datetime(2024, 1, 2)),
+        ("D", pd.Timestamp("2024-01-02T00:00:00.000000001"), pd.Timestamp("2024-01-02")),
+        ("s", "2024-01-02T00:00:00.5", "2024-01-02T00:00:00.000"),
+        ("s", pd.Timestamp("2024-01-02T00:00:00.5"), pd.Timestamp("2024-01-02")),
+    ],
+)
+def test_labels_finer_than_the_unit_of_times(path: Path, unit: str, label: Any, exact: Any) -> None:
+    """They were rounded down, so that they were equal to the time before them."""
+    # The year 1000 is out of the range of the nanoseconds of some labels.
+    days = ["1000-01-01", "2024-01-01", "2024-01-02", "2024-01-03"]
+    times = np.array(days, f"M8[{unit}]")
+    with ambar.open_collection(path, "w-", fsync=False) as collection:
+        for name, step in (("up", 1), ("down", -1)):
+            values = {"v": ("time", np.arange(4)[::step]), "time": ("time", times[::step])}
+            collection.add(name, values)
+    profiles = ambar.open_collection(path)
+
+    def read(name: str, label: Any) -> Any:
+        return profiles.read("v", [name], sel={"time": label})["v"][0].tolist()
+
+    assert profiles.load("up").time.dtype == times.dtype
+    for labels in (label, [exact, label]):
+        with pytest.raises(KeyError, match="'time' has no label"):
+            read("up", labels)
+    assert read("up", exact) == 2
+    assert read("up", slice(label, None)) == [3]
+    assert read("up", slice(None, label)) == [0, 1, 2]
+    assert read("up", slice(label, label)) == []
+    assert read("up", slice(exact, label)) == [2]
+    assert read("down", slice(None, label)) == [3]
+    assert read("down", slice(label, None)) == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "label", [np.timedelta64(90, "m"), timedelta(minutes=90), pd.Timedelta(3600 * 10**9 + 1, "ns")]
+)
+def test_labels_finer_than_the_unit_of_durations(path: Path, label: Any) -> None:
+    leads = np.arange(-1, 3).astype("m8[h]")
+    written(path, {})
+    with ambar.open_collection(path, "a", fsync=False) as collection:
+        collection.add("a", {"v": ("lead", np.arange(4)), "lead": ("lead", leads)})
+    profiles = ambar.open_collection(path)
+
+    def read(label: Any) -> Any:
+        return profiles.read("v", sel={"lead": label})["v"][0].tolist()
+
+    with pytest.raises(KeyError, match="'lead' has no label"):
+        read(label)
+    assert read(np.timedelta64(60, "m")) == 2
+    assert read(slice(label, None)) == [3]
+    assert read(slice(None, label)) == [0, 1, 2]
+    assert read(slice(-label, label)) == [0, 1, 2]
+    with pytest.raises(ambar.InvalidError, match="expected a duration of less than 292,000 years"):
+        read(slice(None, timedelta.max))
+
+
 def test_strings_are_invalid_labels_of_numbers(path: Path) -> None:
     """NumPy compared the numbers as strings, and slices selected nothing."""
     profiles = written(path, {"a": profile(0)})
@@ -300,12 +361,34 @@ def test_wrong_types_of_selections(path: Path) -> None:
         profiles.read("v", ["a"])
 
 
+def test_variables_by_default_are_those_of_the_selected_datasets(path: Path) -> None:
+    """A selection of one family raised an error for the variables of the other ones."""
+    datasets = {
+        name: xr.Dataset({variable: ("x", [1])} | {"w": ("x", [2])})
+        for name, variable in (("a", "u"), ("b", "v"))
+    }
+    profiles = written(path, datasets)
+    assert list(profiles.read()) == ["u", "w", "v"] == list(profiles.read(datasets=[]))
+    assert list(profiles.read(datasets=["b"])) == ["v", "w"]
+    assert profiles.read(datasets="v.count > 0")["w"].tolist() == [[2]]
+    with ambar.open_collection(path, "a", fsync=False) as collection:
+        collection.remove("a")
+    assert list(ambar.open_collection(path).read()) == ["v", "w"]
+
+
 def test_an_attribute_may_be_named_dataset(path: Path) -> None:
     """Its values were in the column of the names of the datasets."""
     profiles = written(path, {"a": xr.Dataset({"u": ("x", [1])}, attrs={"dataset": "ERA5"})})
     assert profiles.read("u", 'dataset == "ERA5"').names == ["a"]
     table = profiles.attrs_table().to_pandas()
     assert table.to_dict("list") == {"dataset": ["a"], "attrs.dataset": ["ERA5"]}
+    both = xr.Dataset({"u": ("x", [1])}, attrs={"dataset": "ERA5", "attrs.dataset": "land"})
+    profiles = written(path.with_name("both.ambar"), {"a": both})
+    assert profiles.attrs_table().to_pandas().to_dict("list") == {
+        "dataset": ["a"],
+        "attrs.attrs.dataset": ["ERA5"],
+        "attrs.dataset": ["land"],
+    }
 
 
 def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
@@ -362,6 +445,14 @@ def test_summaries_describe_the_largest_family(path: Path) -> None:
         ValueError, match=r"empty \(time: datetime64\[s\] instead of datetime64\[ns"
     ):
         profiles.to_xarray(["empty", "d2", "d3"])
+
+
+def test_differences_keep_names_of_dimensions(path: Path) -> None:
+    """The dimension "None" was printed as "*", which is for different lengths."""
+    datasets = {dim: xr.Dataset({"v": ((dim, "x"), [[1]])}) for dim in ("None", "y")}
+    profiles = written(path, datasets)
+    expected = "v: dims ('None', 'x') in 1, ('y', 'x') in 1"
+    assert profiles.schema.differences == [expected]
 
 
 def test_a_collection_without_values_to_draw(path: Path) -> None:

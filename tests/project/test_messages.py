@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import pyvista as pv
 import xarray as xr
+import zarr
 
 import ambar
 import ambar.xarray
@@ -168,6 +169,19 @@ def test_folders(capsys: pytest.CaptureFixture[str]) -> None:
     Path("old.zarr/.zgroup").write_text('{"zarr_format": 2}', encoding="utf-8")
     with pytest.raises(ValueError, match="found a Zarr store of version 2; convert it first"):
         ambar.open("old.zarr")
+
+
+def test_an_array_of_zarr_without_a_group(tmp_path: Path) -> None:
+    """The advice was `ambar convert`, which needs a group."""
+    folder, store = tmp_path / "old.zarr", tmp_path / "new.ambar"
+    zarr.create_array(folder, data=np.arange(6), chunks=(3,), zarr_format=2)
+    with pytest.raises(ambar.InvalidError, match="found a Zarr array of version 2; ") as found:
+        ambar.open(folder)
+    advice = "with ambar.create(store) as writer: writer.create_array(name, data=zarr.open_array("
+    assert advice in str(found.value)
+    with ambar.create(store) as writer:
+        writer.create_array("x", data=zarr.open_array(folder)[...])
+    assert ambar.open_store(store)["x"][:].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("content", [9, 5000, b"nothing of the kind"])

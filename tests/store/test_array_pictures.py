@@ -18,6 +18,8 @@ from tests.helpers.profiles import profile, written
 xr = pytest.importorskip("xarray")
 pytest.importorskip("matplotlib")
 
+from matplotlib.figure import Figure  # noqa: E402
+
 import ambar.xarray  # noqa: E402
 from ambar.figures.panels import Line, LinePanel, PointPanel, draw_grid  # noqa: E402
 from ambar.pictures import arrays, collection, positions  # noqa: E402
@@ -276,11 +278,49 @@ def test_grids_of_a_collection_are_maps(tmp_path: Path) -> None:
     assert axes.get_title() == "later (1 of 2), time = 2024-01-02 00:00 (2 of 2)"
     with pytest.raises(ambar.InvalidError, match="'sst' to draw, found only missing ones in .*'ne"):
         collection.draw(stored, CollectionPlot(path="x", where="empty == 1"))
+
+
+def test_empty_variables_of_a_collection(tmp_path: Path) -> None:
+    """They had only missing values according to the error, or were an IndexError of xarray."""
+    grid = xr.Dataset(
+        {"sst": (("time", "lat", "lon"), np.zeros((0, 4, 5)))},
+        {"lat": np.linspace(-10, 10, 4), "lon": np.linspace(0, 30, 5)},
+    )
+    bins = xr.Dataset({"sst": (("depth", "bin"), np.zeros((3, 0)))})
+    for number, (dataset, dim) in enumerate([(grid, "time"), (bins, "bin")]):
+        stored = written(tmp_path / f"{number}.ambar", {"first": dataset})
+        expected = f"values of 'sst' to draw, found the length 0 of its dimension '{dim}' in .*'fir"
+        with pytest.raises(ambar.InvalidError, match=expected):
+            collection.draw(stored, CollectionPlot(path="x"))
+    profiles = {"first": bins, "second": xr.Dataset({"sst": ("depth", np.arange(3.0))})}
+    stored = written(tmp_path / "profiles.ambar", profiles)
+    figure: Any = collection.draw(stored, CollectionPlot(path="x", fields=("sst",)))
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[0, 1, 2]]
+
+
+def test_dates_of_a_few_days_are_drawn_without_warnings(tmp_path: Path) -> None:
     days = Line(x=np.arange(19723.0, 19727.5, 0.5), y=np.zeros(9))
     panel = LinePanel(lines=[days], x_label=" ", are_dates=(True, False))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_grid([[panel]]).savefig(tmp_path / "days.png")
+
+
+@pytest.mark.parametrize("mark", ["vertical", "horizontal", "sloped"])
+def test_lines_across_the_axes_do_not_change_their_scale(mark: str) -> None:
+    """The ends of a vertical line, 0 and 1, were values: the axis was linear."""
+    axes = Figure().subplots()
+    if mark == "vertical":
+        axes.axvline(2.0)
+    elif mark == "horizontal":
+        axes.axhline(-1.0)
+    else:
+        axes.axline((0.0, 1.0), slope=1.0)
+    x = np.arange(1.0, 5.0)
+    draw_grid([[LinePanel(lines=[Line(x=x, y=10**x)], is_log=(False, None))]], on=axes)
+    assert axes.get_yscale() == "log"
+    draw_grid([[LinePanel(lines=[Line(x=x, y=-x)], is_log=(False, None))]], on=axes)
+    assert axes.get_yscale() == "linear"
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,27 @@ def test_pages_and_orders_of_the_table(casts: Path) -> None:
     assert order_of(np.array(["b", None, "a"], object), is_descending=False).tolist() == [2, 0, 1]
 
 
+def test_an_attribute_may_have_the_name_of_the_first_column(tmp_path: Path) -> None:
+    """The table lacked the column, and sorted by the names instead."""
+    path = tmp_path / "sources.ambar"
+    with ambar.open_collection(path, "w-", fsync=False) as collection:
+        for name, source in (("a", "ERA5"), ("b", "CMIP6")):
+            collection.add(name, xr.Dataset({"u": ("x", [1])}, attrs={"dataset": source}))
+    collection = ambar.open_collection(path)
+    frame = page_of(collection, np.array([0, 1]), ["dataset", "u.max"])
+    assert frame.to_dict("list") == {
+        "dataset": ["a", "b"],
+        "attrs.dataset": ["ERA5", "CMIP6"],
+        "u.max": [1, 1],
+    }
+    assert positions_of(collection, Query("", "attrs.dataset")).tolist() == [1, 0]
+    assert positions_of(collection, Query("", "dataset")).tolist() == [0, 1]
+    table = DatasetTable(collection, lambda *_: None, lambda _: None)
+    table.refresh()
+    table._background.wait()
+    assert table._table.value["attrs.dataset"].tolist() == ["ERA5", "CMIP6"]
+
+
 def test_an_emptied_page_number_is_the_first_page(casts: Path) -> None:
     table = DatasetTable(ambar.open_collection(casts), lambda *_: None, lambda _: None)
     table.refresh()

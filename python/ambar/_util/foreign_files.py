@@ -64,7 +64,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     ------
     ValueError
         If it is a file of HDF5, NetCDF or VTK, a folder with such files, a plotfile or a file of
-        one, a RAMSES output, or a Zarr store of version 2.
+        one, a RAMSES output, or a Zarr store or array of version 2.
     KeyError
         If it is any other folder.
     """
@@ -106,12 +106,18 @@ def _refuse_folder(folder: Path) -> None:
     recognized = {
         "a RAMSES output": any(re.fullmatch(r"info_\d{5}\.txt", name) for name in names),
         "a plotfile of AMReX": _core.is_plotfile(str(folder)),
-        "a Zarr store of version 2": bool(found & {".zgroup", ".zarray"}),
+        "a Zarr store of version 2": bool(found & {".zgroup", ".zmetadata"}),
     }
     if kind := next((kind for kind, is_kind in recognized.items() if is_kind), None):
         raise _core.InvalidError(
             f"{folder}: expected a store of ambar, found {kind}; convert it first: "
             f"ambar convert {shlex.quote(str(folder))} out.ambar"
+        )
+    if ".zarray" in found:
+        raise _core.InvalidError(
+            f"{folder}: expected a store of ambar, found a Zarr array of version 2; store it in "
+            "Python: with ambar.create(store) as writer: writer.create_array(name, "
+            "data=zarr.open_array(folder)[...])"
         )
     raise _core.NotFoundError(
         f"{folder}: expected a store (a folder with zarr.json), or for ambar.open and ambar info "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -259,8 +259,9 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     for group in found["groups"]:
         if group["kind"] == "amr":
             _show_levels(group)
-    show_bounds(_BOUND_COLUMNS, _bound_rows(found))
-    _show_arrays(found, every=every)
+    fields = _fields_by_array(found)
+    show_bounds(_BOUND_COLUMNS, _bound_rows(found, fields))
+    _show_arrays(found, fields, every=every)
 
 
 def _show_checkpoint(found: dict[str, Any], *, every: bool) -> None:
@@ -275,11 +276,13 @@ def _show_checkpoint(found: dict[str, Any], *, every: bool) -> None:
         counts = [f"{about[key]:,}" for key in ("fabs", "components", "values")]
         table.add_row(cell(name), *counts[:2], kind, counts[2])
     show_table(table)
-    _show_arrays(found, every=every)
+    _show_arrays(found, _fields_by_array(found), every=every)
 
 
-def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _bound_rows(found: dict[str, Any], fields: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return the error bounds by field: that to the original values, and the given one.
+
+    `fields` is what `_fields_by_array` returns.
 
     The first holds for all values that a reader returns: the sum of bounds if values were changed
     more than once. Bounds of levels and chunks may be tighter.
@@ -287,7 +290,6 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     from ambar import _core
     from ambar.store.nodes import field_of
 
-    fields = _fields_by_array(found)
     rows: list[tuple[str, str, str]] = []
     stated: set[str] = set()
     for group in found["groups"]:
@@ -310,12 +312,12 @@ def _bound_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 def _fields_by_array(found: dict[str, Any]) -> dict[str, str]:
     """Return the fields whose arrays have other names, by the path of the array."""
-    from ambar.store.nodes import field_of
+    from ambar.store.nodes import array_names, field_of
 
     names = {
         (group["path"].strip("/"), array): field
         for group in found["groups"]
-        for field, array in _dict(group, "arrays")
+        for field, array in array_names(group, f"{found['path']}: /{group['path']}").items()
     }
     owners = {array["path"]: field_of(array["path"]) for array in found["arrays"]}
     return {path: names[owner] for path, owner in owners.items() if owner in names}
@@ -324,7 +326,7 @@ def _fields_by_array(found: dict[str, Any]) -> dict[str, str]:
 def _bound_rows_of_series(found: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return the error bounds by field, as `_bound_rows` does; "by output" where they differ."""
     bounds: dict[str, set[tuple[str, str]]] = {}
-    for path, total, given in _bound_rows(found):
+    for path, total, given in _bound_rows(found, _fields_by_array(found)):
         _, _, field = path.partition("/")
         bounds.setdefault(field, set()).add((total, given))
     return [
@@ -403,8 +405,8 @@ def _show_levels(group: dict[str, Any]) -> None:
     show_table(table)
 
 
-def _show_arrays(found: dict[str, Any], *, every: bool) -> None:
-    arrays, fields = found["arrays"], _fields_by_array(found)
+def _show_arrays(found: dict[str, Any], fields: Mapping[str, str], *, every: bool) -> None:
+    arrays = found["arrays"]
     table = plain_table("array", "type", "shape", "in memory", "stored", "ratio", "codecs", left=2)
     shown = [a for a in arrays if every or "/index/" not in f"/{a['path']}"]
     for array in shown:

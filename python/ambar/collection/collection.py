@@ -628,7 +628,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         Parameters
         ----------
         variables : str or sequence of str, optional
-            The names of the variables; all by default.
+            The names of the variables; by default all of the selected datasets.
         datasets : optional
             The datasets; all by default. Names, positions, a slice of positions, a mask, or a
             condition on attributes, on variables of one value and on statistics such as
@@ -637,9 +637,10 @@ class Collection(CommitContext, Refreshable, Viewable):
             Parts of dimensions by index: integers, slices, lists or masks.
         sel : mapping, optional
             Parts of dimensions by the labels of their coordinates: labels, lists of labels, or
-            slices that include both ends. A date is its beginning, and at the end of a slice its
-            end: ``slice("2024-01-01", "2024-01-02")`` is two days. Ragged dimensions are selected
-            by `isel` alone. It does not apply to datasets without the variables.
+            slices that include both ends. A string such as "2024-01-02" is the beginning of that
+            day, and at the end of a slice its end: ``slice("2024-01-01", "2024-01-02")`` is two
+            days. Objects of `date`, `datetime64` and `Timestamp` are moments. Ragged dimensions are
+            selected by `isel` alone. It does not apply to datasets without the variables.
         out : ndarray or mapping of str to ndarray, optional
             Arrays to read into, of the shape and dtype of the result: one array, or an array for
             each variable.
@@ -677,10 +678,12 @@ class Collection(CommitContext, Refreshable, Viewable):
         """
         at = self._metadata.positions(datasets)
         families = self._families
-        wanted = families.variables if variables is None else families.checked_names(variables)
+        wanted = None if variables is None else families.checked_names(variables)
         isel, sel = isel or {}, sel or {}
         names = self._catalogue.names_at(at)
         pieces = by_family(families, self._catalogue.places_at(at), isel)
+        if wanted is None:
+            wanted = list(dict.fromkeys(name for piece in pieces for name in piece.family.columns))
         check_dims({**isel, **sel}, pieces, wanted)
         pieces = select_labels(pieces, sel, wanted, self._reader.coordinate, names)
         return self._reader.read_many(wanted, pieces, names, out, stack)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ambar import _core
@@ -112,10 +112,10 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
                 lines.append(
                     f"{name}: missing in {self._total - having:,} of {self._total:,} datasets"
                 )
-            for attribute in ("dtype", "dims", "shape"):
+            for attribute, describe in _DESCRIPTIONS.items():
                 counts: dict[str, int] = {}
                 for layout in layouts:
-                    value = str(getattr(layout, attribute)).replace("None", "*")
+                    value = describe(layout)
                     counts[value] = counts.get(value, 0) + layout.datasets
                 if len(counts) > 1:
                     parts = ", ".join(f"{value} in {count:,}" for value, count in counts.items())
@@ -147,11 +147,8 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
         ('(depth: 30)', 'float32')
         """
         usual = max(self[variable], key=lambda layout: layout.datasets)
-        sizes = ", ".join(
-            f"{dim}: {'*' if size is None else size}"
-            for dim, size in zip(usual.dims, usual.shape, strict=True)
-        )
-        return f"({sizes})", usual.dtype
+        pairs = zip(usual.dims, _lengths_of_layout(usual), strict=True)
+        return f"({', '.join(f'{dim}: {length}' for dim, length in pairs)})", usual.dtype
 
     def __repr__(self) -> str:
         return text.representation(
@@ -161,6 +158,24 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
             text.columns((name, *self.summary(name)) for name in self),
             (f"  ! {line}" for line in self.differences),
         )
+
+
+def _lengths_of_layout(layout: VariableLayout) -> list[str]:
+    """Return the lengths of the dimensions as text, "*" where datasets have different lengths."""
+    return ["*" if length is None else str(length) for length in layout.shape]
+
+
+def _shape_of_layout(layout: VariableLayout) -> str:
+    lengths = _lengths_of_layout(layout)
+    return f"({', '.join(lengths)}{',' if len(lengths) == 1 else ''})"
+
+
+_DESCRIPTIONS: dict[str, Callable[[VariableLayout], str]] = {
+    "dtype": lambda layout: layout.dtype,
+    "dims": lambda layout: str(layout.dims),
+    "shape": _shape_of_layout,
+}
+"""What layouts of a variable may differ in, as text."""
 
 
 def _layout(family: Family, name: str, count: int) -> VariableLayout:

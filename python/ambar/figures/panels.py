@@ -253,7 +253,8 @@ class LinePanel(Panel):
     is_log: tuple[bool, bool | None] = (False, False)
     """Whether the horizontal and the vertical axis are logarithmic.
 
-    None: the vertical one is if `is_wide` for the values of all lines on the axes."""
+    None: the vertical one is if `is_wide` for the values of all curves on the axes. Lines across
+    the axes, as of ``axes.axvline``, do not count."""
     limits: tuple[float, float] | None = None
     """The ends of the axis of values, which is horizontal if the other one is downwards."""
     is_downward: bool = False
@@ -272,8 +273,11 @@ class LinePanel(Panel):
             axes.plot(line.x, line.y, label=line.label or None, **line.style)
         x_log, y_log = self.is_log
         if y_log is None:
-            shown = [np.asarray(line.get_ydata(), np.float64) for line in axes.get_lines()]
-            y_log = is_wide(np.concatenate(shown) if self.limits is None else self.limits)
+            # Lines across the axes have fractions of the axes as coordinates. Transforms are equal
+            # to transData while the limits are 0 and 1, hence `is`.
+            curves = [line for line in axes.get_lines() if line.get_transform() is axes.transData]
+            values = [np.asarray(curve.get_ydata(), np.float64) for curve in curves]
+            y_log = is_wide(np.concatenate(values) if self.limits is None else self.limits)
         axes.set(xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
         if self.limits is not None:
             axes.set(**{"xlim" if self.is_downward else "ylim": self.limits})

@@ -71,10 +71,7 @@ class Ranks:
         self.failed = True
         failure = None if error is None else (type(error).__name__, str(error))
         name, text = self.comm.bcast(failure, root=first)
-        kind: Any = getattr(_core, name, getattr(builtins, name, None))
-        is_known = isinstance(kind, type) and issubclass(kind, (_core.AmbarError, OSError))
-        is_known = is_known or kind in (TypeError, ValueError)
-        raise (kind if is_known else _core.AmbarError)(f"rank {first}: {text}")
+        raise _error_type(name)(f"rank {first}: {text}")
 
     def counter(self) -> Callable[[int], int]:
         """Return a function that adds to a counter on rank 0, and returns its previous value."""
@@ -138,6 +135,16 @@ class Ranks:
             self._window = None
         if self.comm != self._mpi.COMM_NULL:
             self.comm.Free()
+
+
+def _error_type(name: str) -> type[Exception]:
+    """Return the type of the error that the other ranks raise, by the name of that of a rank.
+
+    It is AmbarError for types that this module does not know, such as those of the program.
+    """
+    found: Any = getattr(_core, name, getattr(builtins, name, None))
+    is_of_stores = isinstance(found, type) and issubclass(found, (_core.AmbarError, OSError))
+    return found if is_of_stores or found in (TypeError, ValueError) else _core.AmbarError
 
 
 def _pieces(message: bytes | bytearray) -> Iterator[memoryview]:

@@ -192,7 +192,7 @@ def _grid_panel(
 
     Along other dimensions, such as the time, it shows the first part with finite values.
 
-    Raises ValueError if all values are missing.
+    Raises ValueError if all values are missing, or the variable is empty.
     """
     having = set(collection.stats(variable)["dataset"].tolist())
     name = next((name for name in names if name in having), None)
@@ -209,10 +209,7 @@ def _grid_panel(
         if np.isfinite(numbers).any():
             break
     else:
-        raise _core.InvalidError(
-            f"{collection.location}: expected values of {variable!r} to draw, found only missing "
-            f"ones in the dataset {name!r}; choose another dataset or variable"
-        )
+        raise _without_values(collection, name, values)
     unit = str(values.attrs.get("units", ""))
     scale = color_scale(
         numbers, log=request.log, limits=request.limits, colors=request.colors, unit=unit
@@ -221,6 +218,18 @@ def _grid_panel(
     which = f"{name} (1 of {len(names):,})" if len(names) > 1 else name
     title = ", ".join(filter(None, [which, position_text(shown)]))
     return image_panel(x, y, numbers, scale, label(variable.replace("_", " "), unit), title)
+
+
+def _without_values(
+    collection: Collection, dataset: str, values: xr.DataArray
+) -> _core.InvalidError:
+    """Return the error for a variable of a dataset that is empty, or whose values are missing."""
+    empty = [dim for dim, length in values.sizes.items() if not length]
+    found = f"the length 0 of its dimension {empty[0]!r}" if empty else "only missing ones"
+    return _core.InvalidError(
+        f"{collection.location}: expected values of {values.name!r} to draw, found {found} in the "
+        f"dataset {dataset!r}; choose another dataset or variable"
+    )
 
 
 def _attribute(collection: Collection, variable: str, name: str) -> str:
@@ -244,17 +253,26 @@ def _lines_panels(
     """Return the values of a variable in some datasets, over their vertical coordinate or time.
 
     Datasets whose axes differ, such as dates and numbers of days, are in different panels, first
-    those of the most datasets.
+    those of the most datasets. Datasets without values have no line.
+
+    Raises ValueError if no dataset has values along one dimension.
     """
     having = set(collection.stats(variable)["dataset"].tolist())
     chosen = [name for name in names if name in having]
     some = [chosen[int(n)] for n in np.linspace(0, len(chosen) - 1, min(len(chosen), _MAX_LINES))]
     groups: dict[_LinesAxis, list[Line]] = {}
+    error = _core.InvalidError(
+        f"{collection.location}: expected a variable with one dimension in a dataset, found none "
+        f"in {variable!r}; choose another variable"
+    )
     text = variable
     colors = _line_colors(len(some))
     for number, name in enumerate(some):
         dataset = collection[name]
         values = dataset[variable]
+        if not values.size:
+            error = _without_values(collection, name, values)
+            continue
         for dim in values.dims[1:] if values.ndim > 1 and 1 not in values.shape[:1] else ():
             values = values.isel({dim: 0})
         values = values.squeeze(drop=True)
@@ -268,10 +286,7 @@ def _lines_panels(
         named = "" if len(some) > 8 else name
         groups.setdefault(axis, []).append(Line(x=x, y=y, label=named, style=style))
     if not groups:
-        raise _core.InvalidError(
-            f"{collection.location}: expected a variable with one dimension in a dataset, found "
-            f"none in {variable!r}; choose another variable"
-        )
+        raise error
     return [
         LinePanel(
             lines=lines,

@@ -54,6 +54,7 @@ from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.snapshot.regions import Center, Direction, Region, direction, region_in_code
 from ambar.snapshot.run_info import RamsesInfo, redshift_of, units_of
 from ambar.snapshot.units import ColumnUnits, Units, parse_where
+from ambar.store.nodes import array_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,7 +94,8 @@ class StoredFields:
     def __init__(self, store: Store, group: str) -> None:
         self._store = store
         self._start = f"{group.strip('/')}/".lstrip("/")
-        self._names: dict[str, str] = store._ambar_attributes(group).get("arrays", {})
+        where = f"{store.location}: /{group.strip('/')}"
+        self._array_names = array_names(store._ambar_attributes(group), where)
         self._paths = [path for path in store if path.startswith(self._start)]
 
     @property
@@ -107,7 +109,7 @@ class StoredFields:
         return [
             self._store[self._start + "/".join(path)]
             for path in paths
-            if path[-1] == self._names.get(field, field) and "index" not in path[:-1]
+            if path[-1] == self._array_names.get(field, field) and "index" not in path[:-1]
         ]
 
 

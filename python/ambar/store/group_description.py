@@ -73,6 +73,13 @@ class Description:
             raise self._expected(key, "a list of strings")
         return tuple(value)
 
+    def named_strings(self, key: str) -> dict[str, str]:
+        """Return an object of strings."""
+        value = self._values.get(key)
+        if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
+            raise self._expected(key, "an object of strings")
+        return dict(value)
+
     def items(self, key: str) -> list[Any]:
         """Return a list with items of any type."""
         value = self._values.get(key)

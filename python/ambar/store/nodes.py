@@ -9,6 +9,7 @@ from typing import Any
 from ambar import _core
 from ambar._util.arguments import check_unicode
 from ambar._util.text import suggestion
+from ambar.store.group_description import Description
 
 
 def absolute(path: str) -> str:
@@ -44,6 +45,34 @@ def field_of(path: str) -> tuple[str, str]:
     """
     group, _, field = path.strip("/").rpartition("/")
     return _LEVEL.sub("", group), field
+
+
+def array_names(about: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return the names of arrays by field, for the fields whose arrays have other names.
+
+    Only groups of the kind ``amr`` have them. The key means something else in kinds of other
+    packages.
+
+    Parameters
+    ----------
+    about
+        The attribute ``ambar`` of the group with the fields, whose content is untrusted.
+    where
+        The store and the group, for messages.
+
+    Raises
+    ------
+    CorruptError
+        If the names are not an object of strings.
+
+    Examples
+    --------
+    >>> array_names({"kind": "amr", "arrays": {"box": "field_1"}}, "run.ambar: /amr")
+    {'box': 'field_1'}
+    """
+    if about.get("kind") != "amr" or "arrays" not in about:
+        return {}
+    return Description(about, where).named_strings("arrays")
 
 
 _RESERVED_KINDS = frozenset(

@@ -105,8 +105,6 @@ def main() -> None:
         return
     with ambar.mpi.create(path, comm, **options) as writer:
         writer.create_group("about", {"code": "blocks"})
-        if mode == "negative":
-            writer.blocks(SHAPE, [((-1, 0, 0), SHAPE)])
         if mode == "leave" and comm.rank == 1:
             raise RuntimeError("rank 1 has had enough")
         write(writer, rows(comm))

@@ -18,7 +18,7 @@ from ambar._util.text import plural, size, suggestion
 from ambar.collection.cluster import JOIN_LIMIT_BYTES
 from ambar.collection.collection import Collection
 from ambar.collection.copies import copy_datasets
-from ambar.collection.files.parts import PartError, Parts
+from ambar.collection.files.deferred_values import DeferredReader, DeferredReadError
 from ambar.collection.files.sources import (
     Paths,
     Reading,
@@ -321,7 +321,7 @@ class _Run:
             record = found
             if isinstance(found, Record) and found.has_deferred:
                 part = report and part_of_progress(report, done - 1, len(self.wanted))
-                record = found._replace(read=Parts(workers, task[1], reading, found, part))
+                record = found._replace(read=DeferredReader(workers, task[1], reading, found, part))
             self._add(task[0], task[1], record, sizes.pop(task[1]))
             if report is not None:
                 report(done, len(self.wanted))
@@ -394,7 +394,7 @@ class _Run:
             return
         try:
             self._collection.add(name, record)
-        except PartError as error:
+        except DeferredReadError as error:
             self._fail(path, error.failure)
             return
         except (_core.InvalidError, _core.UnsupportedError) as error:

@@ -38,8 +38,8 @@ WHOLE = 32 << 20
 def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> Record:
     """Return the content of a file, decoded as by `xarray.open_dataset`.
 
-    The values of large variables are `Deferred`, so that no process holds all of them: `read_part`
-    reads them. Coordinates are never deferred.
+    The values of large variables are `DeferredValues`, so that no process holds all of them:
+    `read_part` reads them. Coordinates are never deferred.
 
     Parameters
     ----------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
-from typing import Any
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Literal
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def _find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
         steps = values[1:] >= values[:-1]
         if steps.all():
             start, stop = label.start, label.stop
-            first = 0 if start is None else int(np.searchsorted(values, _as_value(values, start)))
+            first = 0 if start is None else _position_of(values, start)
             last = len(values) if stop is None else _position_after(values, stop)
             return slice(first, max(last, first), label.step)
         if not steps.any():
@@ -109,23 +110,44 @@ def _find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
         raise _core.InvalidError(f"sel=: the labels of {dim!r} are not sorted; use isel=")
     if isinstance(label, (list, tuple, np.ndarray)):
         return [_find_labels(values, one, dim) for one in label]
-    found = np.flatnonzero(values == _as_value(values, label))
-    if not found.size:
+    converted = _convert(values, label)
+    found = np.flatnonzero(values == converted.value)
+    if not (found.size and converted.is_exact):
         raise _core.NotFoundError(f"sel=: {dim!r} has no label {label!r}")
     return int(found[0])
+
+
+def _position_of(values: np.ndarray, label: Any) -> int:
+    """Return the position of the first value that is not less than a label, in sorted values."""
+    converted = _convert(values, label)
+    # The value below a label that was rounded down is less than the label.
+    side: Literal["left", "right"] = "left" if converted.is_exact else "right"
+    return int(np.searchsorted(values, converted.value, side))
 
 
 def _position_after(values: np.ndarray, label: Any) -> int:
     """Return the position after the last value up to a label, in sorted values.
 
-    As in pandas, a date includes its last day, hour or other unit: "2024-01" all of January.
+    As in pandas, a string includes its last day, hour or other unit: "2024-01" all of January.
     """
     if values.dtype.kind == "M" and isinstance(label, str):
-        return int(np.searchsorted(values, _as_value(values, _as_time(label) + 1)))
-    return int(np.searchsorted(values, _as_value(values, label), "right"))
+        return _position_of(values, _as_time(label) + 1)
+    return int(np.searchsorted(values, _convert(values, label).value, "right"))
 
 
-def _as_value(values: np.ndarray, label: Any) -> Any:
+@dataclass(frozen=True)
+class _ConvertedLabel:
+    """A label in the type of a coordinate."""
+
+    value: Any
+    """The label; a time that is finer than the unit of the coordinate is rounded down.
+
+    NumPy compares times of different units in the finer one, and overflows without an error."""
+    is_exact: bool = True
+    """Whether the label was not rounded."""
+
+
+def _convert(values: np.ndarray, label: Any) -> _ConvertedLabel:
     """Return a label in the type of the coordinate.
 
     Raises ValueError for times that this type cannot represent, and for strings if the coordinate
@@ -134,12 +156,14 @@ def _as_value(values: np.ndarray, label: Any) -> Any:
     if values.dtype.kind in "biufc" and isinstance(label, (str, bytes)):
         raise _core.InvalidError(f"sel=: expected a number as a label, found {label!r}")
     if values.dtype.kind not in "mM":
-        return label
+        return _ConvertedLabel(label)
     if values.dtype.kind == "M" and isinstance(label, (str, date)):
         label = _as_time(label)
+    if values.dtype.kind == "m" and isinstance(label, timedelta):
+        label = _as_duration(label)
     try:
         found = np.array(label, values.dtype)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise _core.InvalidError(
             f"sel=: expected a label of {values.dtype}, found {label!r}"
         ) from error
@@ -148,7 +172,9 @@ def _as_value(values: np.ndarray, label: Any) -> Any:
             f"sel=: {label} is out of the range of {values.dtype}; use a nearer date, or None for "
             "the end of a slice"
         )
-    return found
+    if not isinstance(label, (np.datetime64, np.timedelta64)):
+        return _ConvertedLabel(found)
+    return _ConvertedLabel(found, bool(found.astype(label.dtype) == label))
 
 
 def _as_time(label: str | date) -> np.datetime64:
@@ -159,6 +185,19 @@ def _as_time(label: str | date) -> np.datetime64:
         raise _core.InvalidError(
             f"sel=: expected a date such as '2024-01-31' or '2024-01-31T12:30', found {label!r}"
         ) from error
+    return found
+
+
+def _as_duration(label: timedelta) -> np.timedelta64:
+    if hasattr(label, "to_timedelta64"):  # NumPy drops the nanoseconds of a `pandas.Timedelta`
+        found: np.timedelta64 = label.to_timedelta64()
+        return found
+    found = np.timedelta64(label)
+    if found.item() != label:  # NumPy overflows without an error
+        raise _core.InvalidError(
+            f"sel=: expected a duration of less than 292,000 years, found {label!r}; use None for "
+            "the end of a slice"
+        )
     return found
 
 

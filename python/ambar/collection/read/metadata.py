@@ -58,6 +58,20 @@ class Metadata:
         )
         return list(dict.fromkeys(name for each in names for name in each))
 
+    @property
+    def table_columns(self) -> dict[str, str]:
+        """The columns of a table of datasets by attribute; `ROW` is the column of their names.
+
+        An attribute with that name is the column ``attrs.dataset``, with the prefix again if that
+        is another attribute.
+        """
+        columns = {name: name for name in self.attribute_names}
+        if ROW in columns:
+            columns[ROW] = f"attrs.{ROW}"
+            while columns[ROW] in columns:
+                columns[ROW] = f"attrs.{columns[ROW]}"
+        return columns
+
     def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
         """Return the attributes of a row: of a variable, or of the dataset for None."""
         found = common_attributes(family, scope)
@@ -140,8 +154,7 @@ class Metadata:
     def attributes_table(self) -> Table:
         """Return the attributes of all datasets."""
         columns = {
-            f"attrs.{key}" if key == ROW else key: _arrow_column(self.attribute(key))
-            for key in self.attribute_names
+            column: _arrow_column(self.attribute(key)) for key, column in self.table_columns.items()
         }
         return Table(self._with_names(columns), dim=ROW)
 

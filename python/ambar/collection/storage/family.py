@@ -29,6 +29,7 @@ Schema: TypeAlias = tuple[tuple[str, tuple[str, ...], str, str | None, bool], ..
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 VERSION = 1
+"""The version of the description of families that is written, and the newest that is read."""
 _MAX_RECENT = 1024
 _VARIABLE_LENGTH = ("string", "bytes")
 _DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]{1,9}")

@@ -39,7 +39,7 @@ _RESERVED = {ROW, "attributes", "statistics", "zarr.json", "", ".", ".."}
 """Names that variables cannot have: the dimension, groups of a family, and invalid Zarr nodes."""
 
 
-class Deferred(NamedTuple):
+class DeferredValues(NamedTuple):
     """Represents the values of a large variable, which are read in parts while they are written."""
 
     shape: tuple[int, ...]
@@ -55,16 +55,16 @@ class Deferred(NamedTuple):
         """Bytes of the values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def astype(self, dtype: Any) -> Deferred:
+    def astype(self, dtype: Any) -> DeferredValues:
         """Return values that are converted when they are written."""
         return self._replace(dtype=np.dtype(dtype))
 
 
-class PartReader(Protocol):
-    """Reads `Deferred` values."""
+class BoxReader(Protocol):
+    """Reads boxes of `DeferredValues`."""
 
     def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
-        """Yield parts of the values of a variable; zeros if they cannot be read."""
+        """Yield the values of boxes of a variable; zeros if they cannot be read."""
         ...
 
     def check(self) -> None:
@@ -76,7 +76,7 @@ class Variable(NamedTuple):
 
     dims: tuple[str, ...]
     values: np.ndarray
-    """The values, or a `Deferred`."""
+    """The values, or `DeferredValues`."""
     attributes: dict[str, str]
     """JSON, by name."""
     coordinate: bool
@@ -97,15 +97,15 @@ class Record(NamedTuple):
     """JSON, by name."""
     sizes: dict[str, int]
     """The lengths of the dimensions."""
-    read: PartReader | None = None
-    """Reads parts of a variable whose values are `Deferred`."""
+    read: BoxReader | None = None
+    """Reads the values of variables that are `DeferredValues`."""
     groups: tuple[str, ...] = ()
     """The groups of the file that have variables, which the record lacks."""
 
     @property
     def has_deferred(self) -> bool:
-        """Whether some values are `Deferred`."""
-        return any(isinstance(v.values, Deferred) for v in self.variables.values())
+        """Whether some values are `DeferredValues`."""
+        return any(isinstance(v.values, DeferredValues) for v in self.variables.values())
 
     @property
     def nbytes(self) -> int:
@@ -121,8 +121,8 @@ def as_record(
 
     The record has copies: the caller may change the dataset while it is written. Without `copy`,
     values of a dataset of xarray are copied only if necessary, and values of the numerical
-    variables `deferred` are not read: they become `Deferred`. All checks of a dataset are here,
-    because an error of the writing thread would affect other datasets as well.
+    variables `deferred` are not read: they become `DeferredValues`. All checks of a dataset are
+    here, because an error of the writing thread would affect other datasets as well.
 
     A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
     ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
@@ -165,7 +165,7 @@ def as_record(
         attributes = dataset.attrs
         for key in deferred:
             variable = variables[key]
-            values = Deferred(dataset.variables[key].shape, variable.values.dtype)
+            values = DeferredValues(dataset.variables[key].shape, variable.values.dtype)
             variables[key] = variable._replace(values=cast("np.ndarray", values))
     return record_of(name, variables, attributes_as_json((name,), attributes))
 

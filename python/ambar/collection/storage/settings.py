@@ -15,7 +15,9 @@ from ambar.store.store import Store
 from ambar.store.writer import Profile
 
 VERSION = 1
+"""The version of the description of collections that is written, and the newest that is read."""
 MISMATCHES = ("family", "cast", "raise")
+"""The values of `on_mismatch`: what happens if dtypes of a variable differ between datasets."""
 
 
 def checked_settings(

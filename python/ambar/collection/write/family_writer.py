@@ -14,8 +14,8 @@ from ambar.collection.storage.encodings import MISSING, NOT_A_TIME, count_missin
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.records import (
     ROW,
-    Deferred,
-    PartReader,
+    BoxReader,
+    DeferredValues,
     Record,
     Variable,
     has_range,
@@ -113,7 +113,7 @@ class FamilyWriter:
     def add(self, record: Record) -> int:
         """Add a dataset, which is written with the next batch; return its row.
 
-        A dataset with `Deferred` values is written before the method returns.
+        A dataset with `DeferredValues` is written before the method returns.
         """
         if record.read is not None:
             self._flush()
@@ -318,8 +318,8 @@ class FamilyWriter:
     def _write_variable(self, name: str, records: list[Record], stacked: np.ndarray | None) -> None:
         family, column = self._family, self._family.columns[name]
         variables = [record.variables[name] for record in records]
-        if isinstance(variables[0].values, Deferred):
-            self._write_parts(name, variables[0], cast("PartReader", records[0].read))
+        if isinstance(variables[0].values, DeferredValues):
+            self._write_parts(name, variables[0], cast("BoxReader", records[0].read))
             return
         values = [variable.values for variable in variables]
         shape = values[0].shape
@@ -350,7 +350,7 @@ class FamilyWriter:
                 counts[row, 1] = count_missing(variable.values, column.type_name)
         self._extend_statistics(name, ranges, counts)
 
-    def _write_parts(self, name: str, variable: Variable, read: PartReader) -> None:
+    def _write_parts(self, name: str, variable: Variable, read: BoxReader) -> None:
         """Write the values of a variable of one dataset, which are read in parts."""
         family, path = self._family, self._family.path(name)
         shape, dtype = variable.values.shape, variable.values.dtype

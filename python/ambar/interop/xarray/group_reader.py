@@ -20,7 +20,7 @@ from ambar import _core
 from ambar._util.text import suggestion
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
-from ambar.store.nodes import decoded_attributes, field_of
+from ambar.store.nodes import array_names, decoded_attributes, field_of
 from ambar.store.store import Store
 
 # The indexing that `Array.read` supports; xarray does the rest in memory.
@@ -148,8 +148,8 @@ def loss_of_field(store: Store, node: str) -> dict[str, Any] | None:
     """
     group, array = field_of(node)
     own = store._ambar_attributes(group)
-    fields = {name: field for field, name in own.get("arrays", {}).items()}
-    field = fields.get(array, array)
+    names = array_names(own, f"{store.location}: /{group}")
+    field = next((field for field, name in names.items() if name == array), array)
     bound = own.get("error_bounds", {}).get(field)
     if bound is None:
         return None

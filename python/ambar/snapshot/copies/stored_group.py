@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ambar import _core
+from ambar.store.nodes import array_names
 from ambar.store.store import Store
 
 _FIELDS = {"amr": "fields", "particles": "columns", "table": "columns"}
@@ -32,6 +33,7 @@ class StoredGroup:
         self.names_key = _FIELDS[self.kind]
         self.fields: list[str] = list(self.own[self.names_key])
         self.is_patches = self.own.get("layout") == "patches"
+        self._array_names = array_names(self.own, f"{store.location}: /{path}")
 
     @property
     def required(self) -> set[str]:
@@ -67,7 +69,7 @@ class StoredGroup:
 
     def array_name(self, field: str) -> str:
         """Return the name of the array of a field."""
-        return str(self.own.get("arrays", {}).get(field, field))
+        return self._array_names.get(field, field)
 
     def dtype(self, field: str) -> str:
         """Return the name of the dtype of a field."""
@@ -99,7 +101,8 @@ class StoredGroup:
                     for name, value in entries_of(own[key], field).items()
                 }
         if "arrays" in own:
-            own["arrays"] = {name: array for name, array in own["arrays"].items() if name in kept}
+            names = self._array_names
+            own["arrays"] = {field: name for field, name in names.items() if field in kept}
         if "components" in own:
             own["components"] = only_fields(own["components"], kept)
         if self.is_patches:

@@ -12,6 +12,7 @@ import pandas as pd
 import panel as pn
 
 from ambar.collection.collection import Collection
+from ambar.collection.storage.records import ROW
 from ambar.viewer.background import Background
 from ambar.viewer.layout import is_dark
 from ambar.viewer.message import Message
@@ -20,7 +21,6 @@ _ROWS = 50
 """Rows of a page of the table."""
 _COLUMNS = 8
 """Attributes that are shown at first."""
-_NAME = "dataset"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Query:
 
     condition: str = ""
     sort: str = ""
-    """An attribute, the statistic of a variable, or "" for the order of the collection."""
+    """A column of the table, or "" for the order of the collection."""
     is_descending: bool = False
 
 
@@ -68,7 +68,7 @@ class DatasetTable:
             f"{name}.{part}" for name in collection.variables for part in ("min", "max", "count")
         ]
         # The browser interprets options and the titles of columns as HTML.
-        titles = {name: html.escape(name) for name in (*attributes, *statistics)}
+        columns = [*collection._metadata.table_columns.values(), *statistics]
         self._condition = pn.widgets.TextInput(
             label="Filter",
             placeholder='platform == "argo" and temperature.max > 20',
@@ -76,7 +76,7 @@ class DatasetTable:
         )
         self._columns = pn.widgets.MultiChoice(
             label="Columns",
-            options={title: name for name, title in titles.items()},
+            options={html.escape(name): name for name in (*attributes, *statistics)},
             value=attributes[:_COLUMNS],
             sizing_mode="stretch_width",
         )
@@ -94,8 +94,8 @@ class DatasetTable:
             sizing_mode="stretch_width",
         )
         self._table = pn.widgets.Tabulator(
-            pd.DataFrame({_NAME: []}),
-            titles=titles,
+            pd.DataFrame({ROW: []}),
+            titles={column: html.escape(column) for column in columns},
             show_index=False,
             disabled=True,
             selectable="checkbox",
@@ -183,7 +183,9 @@ def positions_of(collection: Collection, query: Query) -> np.ndarray:
     positions = metadata.positions(query.condition.strip() or None)
     if query.sort in ("", "index"):
         return positions
-    values = np.array(collection.names) if query.sort == _NAME else metadata.operand(query.sort)
+    attributes = {column: name for name, column in metadata.table_columns.items()}
+    operand = attributes.get(query.sort, query.sort)
+    values = np.array(collection.names) if query.sort == ROW else metadata.operand(operand)
     found: np.ndarray = positions[order_of(values[positions], query.is_descending)]
     return found
 
@@ -213,15 +215,13 @@ def order_of(values: np.ndarray, is_descending: bool) -> np.ndarray:
 def page_of(collection: Collection, page: np.ndarray, columns: list[str]) -> pd.DataFrame:
     """Return names and attributes or statistics of some datasets."""
     metadata = collection._metadata
-    attributes = metadata.attribute_names
-    found: dict[str, Any] = {_NAME: collection._catalogue.names_at(page)}
-    for column in columns:
-        is_attribute = column in attributes
-        values = (
-            metadata.attribute(column, page) if is_attribute else metadata.operand(column)[page]
-        )
+    table_columns = metadata.table_columns
+    found: dict[str, Any] = {ROW: collection._catalogue.names_at(page)}
+    for name in columns:
+        is_attribute = name in table_columns
+        values = metadata.attribute(name, page) if is_attribute else metadata.operand(name)[page]
         plain = [value if _is_plain(value) else str(value) for value in values.tolist()]
-        found.setdefault(column, plain)  # an attribute may have the name of the first column
+        found[table_columns.get(name, name)] = plain
     return pd.DataFrame(found)
 
 

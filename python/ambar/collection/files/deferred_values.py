@@ -1,4 +1,4 @@
-"""Large variables of a file, whose values processes read in parts."""
+"""Reads deferred values, those of large variables of a file, in processes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from ambar._util.progress import Progress
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
-from ambar.collection.storage.records import Deferred, Record
+from ambar.collection.storage.records import DeferredValues, Record
 from ambar.parallel.workers import Failure, Workers
 
 
-class Parts:
+class DeferredReader:
     """Reads the deferred values of a file in processes.
 
     After a failure all values are zeros, so that the writer completes the row; `check` raises it.
@@ -38,7 +38,7 @@ class Parts:
         self._failure: Failure | None = None
         self._report = report
         values = [v.values for v in record.variables.values()]
-        self._bytes = sum(one.nbytes for one in values if isinstance(one, Deferred))
+        self._bytes = sum(one.nbytes for one in values if isinstance(one, DeferredValues))
         self._read_bytes = 0
 
     def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
@@ -67,11 +67,11 @@ class Parts:
     def check(self) -> None:
         """Raise an error if values could not be read."""
         if self._failure is not None:
-            raise PartError(self._failure)
+            raise DeferredReadError(self._failure)
 
 
-class PartError(Exception):
-    """A part of the values of a file could not be read."""
+class DeferredReadError(Exception):
+    """A part of the deferred values of a file could not be read."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.why)
