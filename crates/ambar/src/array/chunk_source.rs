@@ -13,8 +13,8 @@ use super::row_pieces::RowPieces;
 use super::shard::ExistingEntry;
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::codec::{
-    self, ChunkGeometry, ChunkPadding, CodecChain, CodecScratch, LeafCells, PaddingValues, Profile,
-    Purpose, choose, with_scratch,
+    self, ChunkGeometry, ChunkPadding, CodecChain, CodecScratch, EncoderSettings, LeafCells,
+    PaddingValues, Profile, Purpose, choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -34,8 +34,7 @@ pub(super) struct ChunkSource<'a> {
     values: Values<'a>,
     /// The region of the array that is written.
     region: Region,
-    /// Settings of the codec `ambar`.
-    pub(super) plan: Option<ambar_codec::EncoderParams>,
+    pub(super) settings: EncoderSettings,
     /// The origins of unit blocks, including the padding blocks of the last chunk.
     origins: Option<Arc<[[i64; 3]]>>,
     /// The positions of a tree's leaf cells, from which values are predicted.
@@ -105,7 +104,7 @@ impl<'a> ChunkSource<'a> {
             grid: ChunkGrid::of(&self.metadata),
             values: Values::Fixed(RowPieces::one(values)),
             region,
-            plan: self.plan,
+            settings: self.settings,
             origins: self.origins.clone(),
             leaves: self.leaves.clone(),
             chunk_bounds: self.chunk_bounds.clone(),
@@ -186,7 +185,7 @@ impl<'a> ChunkSource<'a> {
             grid,
             values,
             region,
-            plan: None,
+            settings: EncoderSettings::default(),
             origins: None,
             leaves: None,
             chunk_bounds: None,
@@ -234,6 +233,8 @@ impl<'a> ChunkSource<'a> {
         if spec.cells && !streamed && self.count() > 0 {
             chosen = self.choose_corners(spec, chosen)?;
         }
+        let encoded = chosen.encoded.values().map(Vec::as_slice);
+        self.settings = (self.settings).after_samples(&chosen.chain, &spec.dtype, encoded);
         let place = |(index, encoded)| (self.chunk_at(index), encoded);
         self.sampled = chosen.encoded.into_iter().map(place).collect();
         self.metadata.chain = chosen.chain;
@@ -265,12 +266,12 @@ impl<'a> ChunkSource<'a> {
             })
         };
         let length = |encoded: &[Vec<u8>]| encoded.iter().map(Vec::len).sum::<usize>() as f64;
-        let (row, plan) = (encoded(self)?, self.plan);
+        let (row, settings) = (encoded(self)?, self.settings);
         self.leaves = Some(Arc::clone(leaves));
         self.tune(bound, Profile::Small)?;
         let mut chosen = encoded(self)?;
         if length(&chosen) > (1.0 - NEIGHBOURS_SAVING) * length(&row) {
-            (self.leaves, self.plan) = (None, plan);
+            (self.leaves, self.settings) = (None, settings);
             chosen = row;
         }
         self.sampled = chunks.into_iter().zip(chosen).collect();
@@ -285,10 +286,10 @@ impl<'a> ChunkSource<'a> {
         let chunk = self.chunk_at(self.count() / 2);
         let dtype = &self.metadata.dtype;
         let padding = ChunkPadding::of_ambar(bound, profile == Profile::Fast);
-        let plan = self.with_chunk(&chunk, None, padding, |raw, geometry, _| {
+        let params = self.with_chunk(&chunk, None, padding, |raw, geometry, _| {
             codec::tune(dtype, raw, geometry, bound, profile)
         })?;
-        self.plan = Some(plan);
+        self.settings.ambar = Some(params);
         Ok(())
     }
 
@@ -414,7 +415,7 @@ impl<'a> ChunkSource<'a> {
                     let mut geometry = *geometry;
                     if own.is_some() {
                         // The array's settings were chosen for another bound.
-                        geometry.plan = None;
+                        geometry.settings.ambar = None;
                     }
                     used.encode(&self.metadata.dtype, raw, &geometry, scratch)
                 })
@@ -491,7 +492,7 @@ impl<'a> ChunkSource<'a> {
                 levels,
                 origins,
             }),
-            plan: self.plan,
+            settings: self.settings,
             held: None,
             finite_values: None,
         };

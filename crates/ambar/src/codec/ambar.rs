@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::Profile;
+use super::settings::EncoderSettings;
 use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -91,8 +92,7 @@ pub(crate) struct ChunkGeometry<'a> {
     pub origins: Option<&'a [[i64; 3]]>,
     /// The leaf cells of a tree, whose values are the first rows. `None` for other arrays.
     pub cells: Option<LeafCells<'a>>,
-    /// Settings chosen for the array; if `None`, they are chosen for the chunk.
-    pub plan: Option<EncoderParams>,
+    pub settings: EncoderSettings,
     /// The length of the part along each dimension that is the array's; the rest is padding. `None` without padding.
     pub held: Option<&'a [usize]>,
     /// The number of finite values that are the array's; `None` if all are, or if it does not matter.
@@ -117,7 +117,7 @@ impl<'a> ChunkGeometry<'a> {
             shape,
             origins: None,
             cells: None,
-            plan: None,
+            settings: EncoderSettings::default(),
             held: None,
             finite_values: None,
         }
@@ -266,10 +266,10 @@ fn encode_values<T: Element + bytemuck::Pod>(
     workspace: &mut Workspace<T>,
 ) -> ambar_codec::Result<Vec<u8>> {
     let bound = config.error_bound;
-    let (mut plan, mut geometry) = (geometry.plan, *geometry);
+    let (mut params, mut geometry) = (geometry.settings.ambar, *geometry);
     if config.fast && bound.is_lossless() {
         // Bit-packed lossless streams do not use the blocks' positions.
-        (plan, geometry.origins) = (Some(EncoderParams::default().with_bit_packing()), None);
+        (params, geometry.origins) = (Some(EncoderParams::default().with_bit_packing()), None);
     }
     let mut out = if config.fast {
         buffers::take(ambar_codec::max_encoded_bytes(raw.len()))
@@ -285,10 +285,10 @@ fn encode_values<T: Element + bytemuck::Pod>(
             None => bound,
         };
         geometry.with_layout(|layout| {
-            if config.fast && plan.is_none() {
-                plan = Some(ambar_codec::tune_fast(values, layout, bound)?);
+            if config.fast && params.is_none() {
+                params = Some(ambar_codec::tune_fast(values, layout, bound)?);
             }
-            ambar_codec::encode_into(values, layout, bound, plan, workspace, &mut out)
+            ambar_codec::encode_into(values, layout, bound, params, workspace, &mut out)
         })
     })?;
     Ok(out)

@@ -87,6 +87,7 @@ pub fn encode_bare_array(
 fn chains_of_array(dtype: &DataType, shape: &[u64], predict: bool) -> Vec<CodecChain> {
     let mut scopes = vec![
         Scope::Values,
+        Scope::ValuesExceptRows,
         Scope::Integers,
         Scope::IntegerRows,
         Scope::FloatRows,

@@ -26,6 +26,8 @@ pub(crate) const LONG_CHUNK_BYTES: u64 = 4 << 20;
 pub(super) enum Scope {
     /// Values of a fixed size.
     Values,
+    /// The same, unless `FloatRows` are tried: pcodec compresses the columns of points better, in a third of the time.
+    ValuesExceptRows,
     /// Variable-length strings.
     Strings,
     /// Integers, whose consecutive differences are often equal.
@@ -135,7 +137,7 @@ const TABLE: &[Row] = {
         row(Values, Unchanged, Blosc(BloscZstd, 3, Bytes),          [NO,           w(0.0, 0.15), NO,           SIZE]),
         row(Values, Unchanged, Blosc(BloscZstd, 9, Bytes),          [NO,           NO,           NO,           SIZE]),
         row(Values, Unchanged, Pcodec(5),                           [NO,           NO,           w(0.05, 0.3), NO]),
-        row(Values, Unchanged, Pcodec(8),                           [NO,           w(0.0, 0.3),  NO,           SIZE]),
+        row(ValuesExceptRows, Unchanged, Pcodec(8),                 [NO,           w(0.0, 0.3),  NO,           SIZE]),
         row(Values, Unchanged, Pcodec(12),                          [NO,           NO,           NO,           SIZE]),
         row(Values, Unchanged, Blosc(BloscZstd, 1, Bits),           [NO,           NO,           w(0.0, 0.35), NO]),
         row(Values, Unchanged, Blosc(BloscZstd, 3, Bits),           [NO,           w(0.0, 0.35), NO,           SIZE]),
@@ -220,14 +222,16 @@ pub(super) fn candidates(
     };
     let is_whole = |scope: &Scope| matches!(scope, Scope::Whole | Scope::LongChunks);
     let whole = !streamed && scopes.iter().any(is_whole);
+    let is_tried = |scope: Scope| scopes.contains(&scope) && scope.fits(dtype, chunk_shape);
+    let has_float_rows = is_tried(Scope::FloatRows);
     let mut found = Vec::new();
     for row in TABLE {
-        let (Some(mut weight), true) = (
-            weight(row),
-            scopes.contains(&row.scope) && row.scope.fits(dtype, chunk_shape),
-        ) else {
+        let (Some(mut weight), true) = (weight(row), is_tried(row.scope)) else {
             continue;
         };
+        if row.scope == Scope::ValuesExceptRows && has_float_rows {
+            continue;
+        }
         if whole {
             weight.per_value *= bytes;
         }
@@ -254,7 +258,9 @@ impl Scope {
             ambar::supports(dtype) && long.count() >= 2
         };
         match self {
-            Self::Values | Self::Whole | Self::LongChunks => dtype.size().is_some(),
+            Self::Values | Self::ValuesExceptRows | Self::Whole | Self::LongChunks => {
+                dtype.size().is_some()
+            }
             Self::Strings => dtype.size().is_none(),
             Self::Integers => supports_delta(dtype),
             Self::IntegerRows => supports_delta(dtype) && (2..=MAX_COLUMNS).contains(&columns),

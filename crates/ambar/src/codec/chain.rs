@@ -8,6 +8,7 @@ use super::ambar::ChunkGeometry;
 use super::array_to_array::{self, ArrayCodec};
 use super::padding::ChunkPadding;
 use super::scratch::CodecScratch;
+use super::settings::EncoderSettings;
 use super::{Profile, ambar, blosc, checksum, pcodec, simplices, vlen};
 use crate::buffers;
 use crate::dtype::DataType;
@@ -369,6 +370,11 @@ impl CodecChain {
         let mut values = std::mem::take(&mut scratch.values);
         let geometry = ChunkGeometry {
             finite_values: geometry.finite_values,
+            // Parameters of the codec `ambar` are those of the array's own dimensions.
+            settings: EncoderSettings {
+                ambar: None,
+                ..geometry.settings
+            },
             ..ChunkGeometry::array(&steps.shape)
         };
         let encoded = steps
@@ -395,7 +401,9 @@ impl CodecChain {
                 values.extend_from_slice(raw);
                 to_native(dtype, *endian, &mut values);
             }
-            ValueCodec::Pcodec(config) => pcodec::encode(config, dtype, raw, &mut values)?,
+            ValueCodec::Pcodec(config) => {
+                pcodec::encode(config, geometry.settings.pcodec, dtype, raw, &mut values)?;
+            }
             ValueCodec::Ambar(config) => {
                 values = ambar::encode(config, dtype, raw, geometry, &mut scratch.workspaces)?;
                 if let [ByteCodec::Crc32c, further @ ..] = &self.bytes[..] {

@@ -22,7 +22,7 @@ const SAMPLED_BYTES: u64 = 768 << 10;
 const MAX_SAMPLES: usize = 12;
 
 /// Candidates whose cost on the middle sample exceeds this multiple of the lowest cost are dropped.
-const MAX_COST_RATIO: f64 = 1.2;
+const MAX_COST_RATIO: f64 = 1.05;
 
 /// A sample that a candidate makes smaller than its raw size by more than this factor does not
 /// represent the others.
@@ -114,7 +114,7 @@ pub(crate) fn choose(
 
 impl Purpose {
     fn scopes(self) -> Vec<Scope> {
-        let mut scopes = vec![Scope::Values, Scope::Strings];
+        let mut scopes = vec![Scope::Values, Scope::ValuesExceptRows, Scope::Strings];
         if self.blocks {
             scopes.push(Scope::Blocks);
         } else {

@@ -16,6 +16,7 @@ mod choice;
 mod padding;
 mod pcodec;
 mod scratch;
+mod settings;
 mod simplices;
 mod transpose;
 mod vlen;
@@ -38,6 +39,7 @@ pub(crate) use choice::{
 };
 pub(crate) use padding::{ChunkPadding, PaddingValues};
 pub(crate) use scratch::{AlignedBuffer, CodecScratch, Scratch, with_scratch};
+pub(crate) use settings::EncoderSettings;
 
 /// The trade-off between size and speed of an array's codecs. Without an error bound all are lossless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
