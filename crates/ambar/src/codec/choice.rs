@@ -108,7 +108,7 @@ pub(crate) fn choose(
         dtype,
         chunk_shape,
     );
-    cheapest(tried, &samples, purpose.whole, encode)?
+    cheapest(tried, &samples, purpose.whole, f64::INFINITY, encode)?
         .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
 }
 
@@ -131,20 +131,21 @@ impl Purpose {
 }
 
 /// Chooses the chain for long chunks, or tries only the chain `only` if given; `None` if the profile has no
-/// candidate for them.
+/// candidate for them, or none whose cost on the middle sample is at most `max_cost`.
 ///
 /// # Errors
 /// Errors of `encode`.
 pub(crate) fn choose_long(
     profile: Profile,
     only: Option<&CodecChain>,
+    max_cost: f64,
     samples: &ChunkSamples<'_>,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Option<CodecChoice>> {
     let scopes = [Scope::LongChunks, Scope::LongRows];
     let mut tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
     tried.retain(|candidate| only.is_none_or(|chain| candidate.chain == *chain));
-    cheapest(tried, samples, true, encode)
+    cheapest(tried, samples, true, max_cost, encode)
 }
 
 /// Tries the codec `ambar.simplices` for corners of cells; `None` if the profile does not have it.
@@ -158,7 +159,7 @@ pub(crate) fn choose_corners(
 ) -> Result<Option<CodecChoice>> {
     let scopes = [Scope::Corners];
     let tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
-    cheapest(tried, samples, true, encode)
+    cheapest(tried, samples, true, f64::INFINITY, encode)
 }
 
 /// A candidate and the chunks that it has encoded, by index.
@@ -190,11 +191,12 @@ impl Trial {
 }
 
 /// Returns the candidate of the lowest cost on the samples. All candidates encode the middle sample;
-/// those with a cost near the lowest encode the other samples.
+/// those with a cost near the lowest, and of at most `max_cost`, encode the other samples.
 fn cheapest(
     candidates: Vec<Candidate>,
     samples: &ChunkSamples<'_>,
     whole: bool,
+    max_cost: f64,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Option<CodecChoice>> {
     let trial = |candidate| Trial {
@@ -213,7 +215,7 @@ fn cheapest(
     let is_informative = |size: usize| smallest * UNINFORMATIVE_RATIO >= size as f64;
     if samples.dtype.size().is_some_and(is_informative) {
         let costs = trials.iter().map(|trial| trial.cost(samples, whole));
-        let limit = MAX_COST_RATIO * costs.fold(f64::INFINITY, f64::min);
+        let limit = max_cost.min(MAX_COST_RATIO * costs.fold(f64::INFINITY, f64::min));
         trials.retain(|trial| trial.cost(samples, whole) <= limit);
     }
     encode_with_all(&mut trials, &others, &encode)?;

@@ -1,7 +1,7 @@
 //! The codec `numcodecs.pcodec`: one standalone pco file for each chunk.
 
 use pco::data_types::Number;
-use pco::metadata::{DeltaEncoding, Mode};
+use pco::metadata::DeltaEncoding;
 use pco::standalone::{DecompressorItem, FileDecompressor, simple_compress_into};
 use pco::{ChunkConfig, DeltaSpec, ModeSpec, PagingSpec};
 use serde::{Deserialize, Serialize};
@@ -85,9 +85,9 @@ impl Config {
         }
     }
 
-    /// Whether pco searches for a mode and for deltas.
-    fn searches(&self) -> bool {
-        self.mode_spec == "auto" && self.delta_spec == "auto"
+    /// Whether pco searches for deltas.
+    fn searches_deltas(&self) -> bool {
+        self.delta_spec == "auto"
     }
 
     fn chunk_config(&self) -> Result<ChunkConfig> {
@@ -143,8 +143,8 @@ macro_rules! with_type {
     };
 }
 
-/// What pco's search found in the sampled chunks of an array. Similar chunks are encoded without the search, which takes a
-/// third of the time and more.
+/// The differences that pco's search found best for the sampled chunks of an array. Similar chunks are encoded without the
+/// search, which takes a third of the time and more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Findings {
     /// The order of consecutive differences, 0 for none.
@@ -156,7 +156,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// The findings in these chunks; `None` if they differ, or if pco found more than differences.
+    /// The findings in these chunks; `None` if they differ, or if pco found repeated values.
     pub fn in_chunks<'a>(
         dtype: &DataType,
         encoded: impl Iterator<Item = &'a [u8]>,
@@ -185,7 +185,7 @@ impl Findings {
     }
 }
 
-/// The order of the differences that a chunk consists of; `None` if pco transformed its values in another way.
+/// The order of the consecutive differences of a chunk, 0 for none; `None` if it consists of others.
 #[allow(
     clippy::unnecessary_wraps,
     reason = "`with_type` calls functions with results"
@@ -197,9 +197,9 @@ fn order_of_differences<T: Number>(encoded: &[u8]) -> Result<Option<usize>> {
     let DecompressorItem::Chunk(chunk) = item else {
         return Ok(None);
     };
-    Ok(match (&chunk.meta().mode, &chunk.meta().delta_encoding) {
-        (Mode::Classic, DeltaEncoding::NoOp) => Some(0),
-        (Mode::Classic, DeltaEncoding::Consecutive { order, .. }) => Some(*order),
+    Ok(match chunk.meta().delta_encoding {
+        DeltaEncoding::NoOp => Some(0),
+        DeltaEncoding::Consecutive { order, .. } => Some(order),
         _ => None,
     })
 }
@@ -215,12 +215,11 @@ pub(super) fn encode(
 ) -> Result<()> {
     out.clear();
     let chunk_config = config.chunk_config()?;
-    let Some(findings) = findings.filter(|_| config.searches()) else {
+    let Some(findings) = findings.filter(|_| config.searches_deltas()) else {
         return with_type!(dtype, encode_values(&chunk_config, raw, out));
     };
-    let known_config = (chunk_config.clone())
-        .with_mode_spec(ModeSpec::Classic)
-        .with_delta_spec(DeltaSpec::TryConsecutive(findings.order));
+    let known_order = DeltaSpec::TryConsecutive(findings.order);
+    let known_config = chunk_config.clone().with_delta_spec(known_order);
     with_type!(dtype, encode_values(&known_config, raw, out))?;
     if !findings.is_usual(out.len()) {
         let mut searched = Vec::new();
@@ -301,5 +300,75 @@ fn decode_aligned<T: Number>(source: &[u8], mut out: &mut [T]) -> Result<()> {
                 out = later;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(findings: Option<Findings>, values: &[f64]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let raw = bytemuck::cast_slice(values);
+        encode(&Config::new(8), findings, &DataType::Float64, raw, &mut out).unwrap();
+        let mut back = vec![0.0; values.len()];
+        decode(
+            &DataType::Float64,
+            &out,
+            bytemuck::cast_slice_mut(&mut back),
+        )
+        .unwrap();
+        assert_eq!(back, values);
+        out
+    }
+
+    fn findings(chunks: &[&[f64]]) -> Option<Findings> {
+        let encoded: Vec<_> = chunks.iter().map(|chunk| encoded(None, chunk)).collect();
+        Findings::in_chunks(&DataType::Float64, encoded.iter().map(Vec::as_slice))
+    }
+
+    /// Values in which pco finds differences of order 2, nothing, and multiples of 0.01.
+    fn waves_noise_and_decimals() -> [Vec<f64>; 3] {
+        let scramble = |i: i32| {
+            (i as u32)
+                .wrapping_mul(2_654_435_761)
+                .rotate_left(15)
+                .wrapping_mul(2_246_822_519)
+        };
+        let noise = |i: i32| f64::from(scramble(i)).sin();
+        let wave = |i: i32| (f64::from(i) / 500.0).sin() + 1e-4 * noise(i);
+        let decimal = |i: i32| f64::from(scramble(i) % 10_007) / 100.0;
+        [
+            (0..20_000).map(wave).collect(),
+            (0..20_000).map(noise).collect(),
+            (0..20_000).map(decimal).collect(),
+        ]
+    }
+
+    #[test]
+    fn similar_chunks_are_encoded_without_a_search_to_the_same_bytes() {
+        for values in &waves_noise_and_decimals()[..2] {
+            let (first, second) = values.split_at(values.len() / 2);
+            let found = findings(&[first]).unwrap();
+            assert_eq!(encoded(Some(found), second), encoded(None, second));
+        }
+    }
+
+    #[test]
+    fn chunks_that_differ_are_searched() {
+        let [waves, noise, decimals] = &waves_noise_and_decimals();
+        let (waves, noise) = (findings(&[waves]).unwrap(), findings(&[noise]).unwrap());
+        assert_eq!((waves.order, noise.order), (2, 0));
+        for found in [waves, noise] {
+            assert!(encoded(Some(found), decimals).len() <= encoded(None, decimals).len());
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_if_the_samples_disagree() {
+        let [waves, noise, _] = &waves_noise_and_decimals();
+        assert!(findings(&[waves, noise]).is_none());
+        assert!(findings(&[]).is_none());
+        assert!(findings(&[waves, waves]).is_some());
     }
 }
