@@ -234,7 +234,7 @@ impl<'a> ChunkSource<'a> {
             chosen = self.choose_corners(spec, chosen)?;
         }
         let encoded = chosen.encoded.values().map(Vec::as_slice);
-        self.settings = (self.settings).after_samples(&chosen.chain, &spec.dtype, encoded);
+        self.settings.pcodec = chosen.chain.findings(&spec.dtype, encoded);
         let place = |(index, encoded)| (self.chunk_at(index), encoded);
         self.sampled = chosen.encoded.into_iter().map(place).collect();
         self.metadata.chain = chosen.chain;

@@ -145,6 +145,18 @@ impl CodecChain {
         }
     }
 
+    /// What pcodec found in chunks that this chain encoded; `None` for other codecs.
+    pub(crate) fn findings<'a>(
+        &self,
+        dtype: &DataType,
+        encoded: impl Iterator<Item = &'a [u8]>,
+    ) -> Option<pcodec::Findings> {
+        match self.values {
+            ValueCodec::Pcodec(_) => pcodec::Findings::in_chunks(dtype, encoded),
+            _ => None,
+        }
+    }
+
     /// Whether chunks can be decoded at lower resolution from their first bytes.
     pub(crate) fn has_levels(&self) -> bool {
         let is_single = self.arrays.is_empty() && self.bytes == [ByteCodec::Crc32c];

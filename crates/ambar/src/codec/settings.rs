@@ -2,9 +2,7 @@
 
 use ambar_codec::EncoderParams;
 
-use super::chain::{CodecChain, ValueCodec};
 use super::pcodec;
-use crate::dtype::DataType;
 
 /// How the codecs of an array encode its chunks. Decoding does not need it, so that it is not stored.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,20 +11,4 @@ pub(crate) struct EncoderSettings {
     pub ambar: Option<EncoderParams>,
     /// Of pcodec; if `None`, it searches in each chunk.
     pub pcodec: Option<pcodec::Findings>,
-}
-
-impl EncoderSettings {
-    /// The settings with what pcodec found in sampled chunks that `chain` encoded.
-    pub fn after_samples<'a>(
-        self,
-        chain: &CodecChain,
-        dtype: &DataType,
-        encoded: impl Iterator<Item = &'a [u8]>,
-    ) -> Self {
-        let pcodec = match chain.values {
-            ValueCodec::Pcodec(_) => pcodec::Findings::in_chunks(dtype, encoded),
-            _ => None,
-        };
-        Self { pcodec, ..self }
-    }
 }
