@@ -1,5 +1,5 @@
-//! The encoder of coded values within an absolute bound: bit-packed, interpolated, as wavelet coefficients or without loss,
-//! whichever the parameters allow and takes the fewest bits.
+//! The encoder of coded values within an absolute bound: bit-packed, interpolated, as wavelet coefficients or without loss, in
+//! the form that takes the fewest bits of those that the parameters allow.
 
 use crate::bitpack;
 use crate::domain::regions::{Layout, SeparateShape};

@@ -34,6 +34,7 @@ pub(super) struct ChunkSource<'a> {
     values: Values<'a>,
     /// The region of the array that is written.
     region: Region,
+    /// Encoder settings chosen for the array.
     pub(super) settings: EncoderSettings,
     /// The origins of unit blocks, including the padding blocks of the last chunk.
     origins: Option<Arc<[[i64; 3]]>>,
@@ -234,7 +235,7 @@ impl<'a> ChunkSource<'a> {
             chosen = self.choose_corners(spec, chosen)?;
         }
         let encoded = chosen.encoded.values().map(Vec::as_slice);
-        self.settings.pcodec = chosen.chain.findings(&spec.dtype, encoded);
+        self.settings.pcodec = chosen.chain.known_deltas(&spec.dtype, encoded);
         let place = |(index, encoded)| (self.chunk_at(index), encoded);
         self.sampled = chosen.encoded.into_iter().map(place).collect();
         self.metadata.chain = chosen.chain;

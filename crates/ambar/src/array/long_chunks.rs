@@ -9,9 +9,8 @@ use crate::error::Result;
 /// Raw bytes of the chunks that decide whether long chunks are tried.
 const PROBE: u64 = 1 << 20;
 
-/// Long chunks are tried if chunks of `PROBE` bytes cost at most this multiple of short ones. The samples of both are at
-/// different positions.
-const PROBE_MARGIN: f64 = 1.1;
+/// Long chunks are tried if chunks of `PROBE` bytes cost at most this multiple of short ones.
+const PROBE_MARGIN: f64 = 1.15;
 
 /// Compressed values that exceed this part of their raw bytes, or of the short chunks, are noise.
 const NOISE: f64 = 0.75;
@@ -129,11 +128,16 @@ impl ChunkSource<'_> {
             let samples = self.samples(spec, codec::samples(self.count()));
             let encode =
                 |chain: &CodecChain, index| self.encode_with(chain, &self.chunk_at(index), None);
-            let near = PROBE_MARGIN * short.cost;
-            let long = codec::choose_long(spec.profile, only.as_ref(), near, &samples, encode)?;
-            match long {
-                Some(long) if bytes == PROBE && long.cost < near => only = Some(long.chain),
-                other => return Ok(other.filter(|long| long.cost < short.cost)),
+            let long = codec::choose_long(spec.profile, only.as_ref(), &samples, encode)?;
+            // The samples of short and long chunks are at different positions.
+            let bar = if bytes == PROBE {
+                PROBE_MARGIN * short.cost
+            } else {
+                short.cost
+            };
+            match long.filter(|long| long.cost < bar) {
+                Some(long) if bytes == PROBE => only = Some(long.chain),
+                other => return Ok(other),
             }
         }
         Ok(None)

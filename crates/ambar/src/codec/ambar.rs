@@ -92,6 +92,7 @@ pub(crate) struct ChunkGeometry<'a> {
     pub origins: Option<&'a [[i64; 3]]>,
     /// The leaf cells of a tree, whose values are the first rows. `None` for other arrays.
     pub cells: Option<LeafCells<'a>>,
+    /// Encoder settings chosen for the array.
     pub settings: EncoderSettings,
     /// The length of the part along each dimension that is the array's; the rest is padding. `None` without padding.
     pub held: Option<&'a [usize]>,

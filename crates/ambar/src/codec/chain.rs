@@ -145,14 +145,14 @@ impl CodecChain {
         }
     }
 
-    /// What pcodec found in chunks that this chain encoded; `None` for other codecs.
-    pub(crate) fn findings<'a>(
+    /// The order of differences that pco chose for chunks which this chain encoded; `None` for other codecs.
+    pub(crate) fn known_deltas<'a>(
         &self,
         dtype: &DataType,
         encoded: impl Iterator<Item = &'a [u8]>,
-    ) -> Option<pcodec::Findings> {
+    ) -> Option<pcodec::KnownDeltas> {
         match self.values {
-            ValueCodec::Pcodec(_) => pcodec::Findings::in_chunks(dtype, encoded),
+            ValueCodec::Pcodec(_) => pcodec::KnownDeltas::of_chunks(dtype, encoded),
             _ => None,
         }
     }

@@ -24,6 +24,9 @@ const MAX_SAMPLES: usize = 12;
 /// Candidates whose cost on the middle sample exceeds this multiple of the lowest cost are dropped.
 const MAX_COST_RATIO: f64 = 1.05;
 
+/// The same for long chunks, of which shorter ones are tried first: they show only a part of the repetitions.
+const MAX_LONG_COST_RATIO: f64 = 1.2;
+
 /// A sample that a candidate makes smaller than its raw size by more than this factor does not
 /// represent the others.
 const UNINFORMATIVE_RATIO: f64 = 32.0;
@@ -108,7 +111,7 @@ pub(crate) fn choose(
         dtype,
         chunk_shape,
     );
-    cheapest(tried, &samples, purpose.whole, f64::INFINITY, encode)?
+    cheapest(tried, &samples, purpose.whole, MAX_COST_RATIO, encode)?
         .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
 }
 
@@ -131,21 +134,20 @@ impl Purpose {
 }
 
 /// Chooses the chain for long chunks, or tries only the chain `only` if given; `None` if the profile has no
-/// candidate for them, or none whose cost on the middle sample is at most `max_cost`.
+/// candidate for them.
 ///
 /// # Errors
 /// Errors of `encode`.
 pub(crate) fn choose_long(
     profile: Profile,
     only: Option<&CodecChain>,
-    max_cost: f64,
     samples: &ChunkSamples<'_>,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Option<CodecChoice>> {
     let scopes = [Scope::LongChunks, Scope::LongRows];
     let mut tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
     tried.retain(|candidate| only.is_none_or(|chain| candidate.chain == *chain));
-    cheapest(tried, samples, true, max_cost, encode)
+    cheapest(tried, samples, true, MAX_LONG_COST_RATIO, encode)
 }
 
 /// Tries the codec `ambar.simplices` for corners of cells; `None` if the profile does not have it.
@@ -159,7 +161,7 @@ pub(crate) fn choose_corners(
 ) -> Result<Option<CodecChoice>> {
     let scopes = [Scope::Corners];
     let tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
-    cheapest(tried, samples, true, f64::INFINITY, encode)
+    cheapest(tried, samples, true, MAX_LONG_COST_RATIO, encode)
 }
 
 /// A candidate and the chunks that it has encoded, by index.
@@ -191,12 +193,12 @@ impl Trial {
 }
 
 /// Returns the candidate of the lowest cost on the samples. All candidates encode the middle sample;
-/// those with a cost near the lowest, and of at most `max_cost`, encode the other samples.
+/// those with a cost of at most `max_ratio` times the lowest encode the other samples.
 fn cheapest(
     candidates: Vec<Candidate>,
     samples: &ChunkSamples<'_>,
     whole: bool,
-    max_cost: f64,
+    max_ratio: f64,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Option<CodecChoice>> {
     let trial = |candidate| Trial {
@@ -215,7 +217,7 @@ fn cheapest(
     let is_informative = |size: usize| smallest * UNINFORMATIVE_RATIO >= size as f64;
     if samples.dtype.size().is_some_and(is_informative) {
         let costs = trials.iter().map(|trial| trial.cost(samples, whole));
-        let limit = max_cost.min(MAX_COST_RATIO * costs.fold(f64::INFINITY, f64::min));
+        let limit = max_ratio * costs.fold(f64::INFINITY, f64::min);
         trials.retain(|trial| trial.cost(samples, whole) <= limit);
     }
     encode_with_all(&mut trials, &others, &encode)?;

@@ -13,6 +13,7 @@ mod chain;
 mod chain_metadata;
 mod checksum;
 mod choice;
+mod difference_orders;
 mod padding;
 mod pcodec;
 mod scratch;

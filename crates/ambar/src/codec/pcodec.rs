@@ -6,6 +6,7 @@ use pco::standalone::{DecompressorItem, FileDecompressor, simple_compress_into};
 use pco::{ChunkConfig, DeltaSpec, ModeSpec, PagingSpec};
 use serde::{Deserialize, Serialize};
 
+use super::difference_orders::suits_other_order;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
@@ -143,53 +144,53 @@ macro_rules! with_type {
     };
 }
 
-/// The differences that pco's search found best for the sampled chunks of an array. Similar chunks are encoded without the
-/// search, which takes a third of the time and more.
+/// The order of consecutive differences that pco's search found best for the sampled chunks of an array. Similar chunks are
+/// encoded without the search, which takes a third of the time and more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Findings {
-    /// The order of consecutive differences, 0 for none.
+pub(crate) struct KnownDeltas {
+    /// The order, 0 for no differences.
     order: usize,
-    /// Bytes of the shortest sampled chunk.
-    shortest: usize,
-    /// Bytes of the longest sampled chunk.
-    longest: usize,
+    /// Bytes of the shortest sampled chunk, with its checksum.
+    min_bytes: usize,
+    /// Bytes of the longest one.
+    max_bytes: usize,
 }
 
-impl Findings {
-    /// The findings in these chunks; `None` if they differ, or if pco found repeated values.
-    pub fn in_chunks<'a>(
+impl KnownDeltas {
+    /// The order for these chunks; `None` if they have different orders, or other delta encodings.
+    pub fn of_chunks<'a>(
         dtype: &DataType,
         encoded: impl Iterator<Item = &'a [u8]>,
     ) -> Option<Self> {
-        let mut found: Option<Self> = None;
+        let mut known: Option<Self> = None;
         for chunk in encoded {
             let order = with_type!(dtype, order_of_differences(chunk)).ok()??;
             let bytes = chunk.len();
-            let before = found.unwrap_or(Self {
+            let before = known.unwrap_or(Self {
                 order,
-                shortest: bytes,
-                longest: bytes,
+                min_bytes: bytes,
+                max_bytes: bytes,
             });
-            found = Some(Self {
-                order: Some(order).filter(|order| *order == before.order)?,
-                shortest: before.shortest.min(bytes),
-                longest: before.longest.max(bytes),
+            if order != before.order {
+                return None;
+            }
+            known = Some(Self {
+                order,
+                min_bytes: before.min_bytes.min(bytes),
+                max_bytes: before.max_bytes.max(bytes),
             });
         }
-        found
+        known
     }
 
     /// Whether a chunk of this number of bytes is similar to the sampled ones.
     fn is_usual(&self, bytes: usize) -> bool {
-        (self.shortest / 2..=self.longest + self.longest / 4).contains(&bytes)
+        (self.min_bytes / 2..=self.max_bytes + self.max_bytes / 4).contains(&bytes)
     }
 }
 
-/// The order of the consecutive differences of a chunk, 0 for none; `None` if it consists of others.
-#[allow(
-    clippy::unnecessary_wraps,
-    reason = "`with_type` calls functions with results"
-)]
+/// The order of the consecutive differences of a file's first pco chunk, 0 for none; `None` if pco chose another delta encoding
+/// (lookback, convolution).
 fn order_of_differences<T: Number>(encoded: &[u8]) -> Result<Option<usize>> {
     let damaged = |error| Error::corrupt(format!("a pcodec chunk cannot be decoded: {error}"));
     let (file, rest) = FileDecompressor::new(encoded).map_err(damaged)?;
@@ -204,24 +205,25 @@ fn order_of_differences<T: Number>(encoded: &[u8]) -> Result<Option<usize>> {
     })
 }
 
-/// Compresses values in native byte order into `out`, which is cleared first. A chunk that is similar to those of `findings` is
-/// encoded in the same way.
+/// Compresses values in native byte order into `out`, which is cleared first. With `known`, pco searches for differences only if
+/// others are probably better, or if the result has an unusual size; then the shorter result is kept.
 pub(super) fn encode(
     config: &Config,
-    findings: Option<Findings>,
+    known: Option<KnownDeltas>,
     dtype: &DataType,
     raw: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
     out.clear();
     let chunk_config = config.chunk_config()?;
-    let Some(findings) = findings.filter(|_| config.searches_deltas()) else {
-        return with_type!(dtype, encode_values(&chunk_config, raw, out));
+    let known = match known.filter(|_| config.searches_deltas()) {
+        Some(known) if !suits_other_order(dtype, raw, known.order)? => known,
+        _ => return with_type!(dtype, encode_values(&chunk_config, raw, out)),
     };
-    let known_order = DeltaSpec::TryConsecutive(findings.order);
+    let known_order = DeltaSpec::TryConsecutive(known.order);
     let known_config = chunk_config.clone().with_delta_spec(known_order);
     with_type!(dtype, encode_values(&known_config, raw, out))?;
-    if !findings.is_usual(out.len()) {
+    if !known.is_usual(out.len()) {
         let mut searched = Vec::new();
         with_type!(dtype, encode_values(&chunk_config, raw, &mut searched))?;
         if searched.len() < out.len() {
@@ -307,68 +309,68 @@ fn decode_aligned<T: Number>(source: &[u8], mut out: &mut [T]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn encoded(findings: Option<Findings>, values: &[f64]) -> Vec<u8> {
+    fn encoded(known: Option<KnownDeltas>, values: &[f64]) -> Vec<u8> {
         let mut out = Vec::new();
         let raw = bytemuck::cast_slice(values);
-        encode(&Config::new(8), findings, &DataType::Float64, raw, &mut out).unwrap();
+        encode(&Config::new(8), known, &DataType::Float64, raw, &mut out).unwrap();
         let mut back = vec![0.0; values.len()];
-        decode(
-            &DataType::Float64,
-            &out,
-            bytemuck::cast_slice_mut(&mut back),
-        )
-        .unwrap();
+        let bytes = bytemuck::cast_slice_mut(&mut back);
+        decode(&DataType::Float64, &out, bytes).unwrap();
         assert_eq!(back, values);
         out
     }
 
-    fn findings(chunks: &[&[f64]]) -> Option<Findings> {
+    fn known_deltas(chunks: &[&[f64]]) -> Option<KnownDeltas> {
         let encoded: Vec<_> = chunks.iter().map(|chunk| encoded(None, chunk)).collect();
-        Findings::in_chunks(&DataType::Float64, encoded.iter().map(Vec::as_slice))
+        KnownDeltas::of_chunks(&DataType::Float64, encoded.iter().map(Vec::as_slice))
     }
 
-    /// Values in which pco finds differences of order 2, nothing, and multiples of 0.01.
-    fn waves_noise_and_decimals() -> [Vec<f64>; 3] {
-        let scramble = |i: i32| {
-            (i as u32)
-                .wrapping_mul(2_654_435_761)
-                .rotate_left(15)
-                .wrapping_mul(2_246_822_519)
-        };
-        let noise = |i: i32| f64::from(scramble(i)).sin();
-        let wave = |i: i32| (f64::from(i) / 500.0).sin() + 1e-4 * noise(i);
-        let decimal = |i: i32| f64::from(scramble(i) % 10_007) / 100.0;
-        [
-            (0..20_000).map(wave).collect(),
-            (0..20_000).map(noise).collect(),
-            (0..20_000).map(decimal).collect(),
-        ]
+    fn noise(i: i32) -> f64 {
+        let i = (i as u32).wrapping_mul(2_654_435_761).rotate_left(15);
+        f64::from(i.wrapping_mul(2_246_822_519)).sin()
+    }
+
+    fn values(value: impl Fn(i32) -> f64) -> Vec<f64> {
+        (0..20_000).map(value).collect()
+    }
+
+    fn waves() -> Vec<f64> {
+        values(|i| (f64::from(i) / 500.0).sin() + 1e-4 * noise(i))
     }
 
     #[test]
     fn similar_chunks_are_encoded_without_a_search_to_the_same_bytes() {
-        for values in &waves_noise_and_decimals()[..2] {
+        for values in [waves(), values(noise)] {
             let (first, second) = values.split_at(values.len() / 2);
-            let found = findings(&[first]).unwrap();
-            assert_eq!(encoded(Some(found), second), encoded(None, second));
+            let known = known_deltas(&[first]).unwrap();
+            assert_eq!(encoded(Some(known), second), encoded(None, second));
         }
     }
 
     #[test]
-    fn chunks_that_differ_are_searched() {
-        let [waves, noise, decimals] = &waves_noise_and_decimals();
-        let (waves, noise) = (findings(&[waves]).unwrap(), findings(&[noise]).unwrap());
-        assert_eq!((waves.order, noise.order), (2, 0));
-        for found in [waves, noise] {
-            assert!(encoded(Some(found), decimals).len() <= encoded(None, decimals).len());
+    fn other_chunks_are_as_small_as_with_a_search() {
+        let decimals = values(|i| (noise(i) * 1e4).round() / 100.0);
+        let smooth = values(|i| (f64::from(i) / 3000.0).sin());
+        let others = [decimals, smooth, values(f64::from), vec![1.5; 20_000]];
+        for (samples, order) in [(waves(), 2), (values(noise), 0)] {
+            let known = known_deltas(&[&samples]).unwrap();
+            assert_eq!(known.order, order);
+            for other in &others {
+                let searched = encoded(None, other).len();
+                assert!(
+                    encoded(Some(known), other).len() <= searched,
+                    "{:?}",
+                    &other[..3]
+                );
+            }
         }
     }
 
     #[test]
-    fn nothing_is_known_if_the_samples_disagree() {
-        let [waves, noise, _] = &waves_noise_and_decimals();
-        assert!(findings(&[waves, noise]).is_none());
-        assert!(findings(&[]).is_none());
-        assert!(findings(&[waves, waves]).is_some());
+    fn no_order_is_known_if_the_samples_disagree() {
+        let (waves, noise) = (&waves()[..], &values(noise)[..]);
+        assert!(known_deltas(&[waves, noise]).is_none());
+        assert!(known_deltas(&[]).is_none());
+        assert!(known_deltas(&[waves, waves]).is_some());
     }
 }

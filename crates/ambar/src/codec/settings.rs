@@ -1,4 +1,4 @@
-//! What is found out about the values of an array before its chunks are encoded.
+//! Encoder settings that are chosen once for an array.
 
 use ambar_codec::EncoderParams;
 
@@ -7,8 +7,8 @@ use super::pcodec;
 /// How the codecs of an array encode its chunks. Decoding does not need it, so that it is not stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EncoderSettings {
-    /// Of the codec `ambar`; if `None`, parameters are chosen for each chunk.
+    /// Parameters of the codec `ambar`; if `None`, they are chosen for each chunk.
     pub ambar: Option<EncoderParams>,
-    /// Of pcodec; if `None`, it searches in each chunk.
-    pub pcodec: Option<pcodec::Findings>,
+    /// The order of differences for pcodec; if `None`, pco searches in each chunk.
+    pub pcodec: Option<pcodec::KnownDeltas>,
 }

@@ -64,8 +64,7 @@ pub(crate) fn choose_wavelets<T: Element>(
 }
 
 /// Chooses wavelets with corrections or interpolation, by bits within the same bound. `bits` are those of all values with
-/// interpolation, estimated on a small sample, which
-/// may be all of them. The ratio of bounds is chosen on such a sample, too, and the number of levels on a
+/// interpolation, estimated on a small sample (all values, if there are few). The ratio of bounds is chosen on such a sample, too, and the number of levels on a
 /// larger one.
 ///
 /// # Errors
