@@ -56,7 +56,7 @@ nitpicky = True
 # backquotes, too.
 nitpick_ignore_regex = [
     ("py:obj", r"[a-z_]+"),
-    ("py:obj", r"(dataclasses|io|meshio|numpy|xarray)\..+"),
+    ("py:obj", r"(dataclasses|datetime|io|meshio|numpy|pandas|xarray)\..+"),
     ("c:identifier", r"\w+_t|(AMBAR_)?MPI_\w+"),
     ("cpp:identifier", r"amrex.*"),
 ]

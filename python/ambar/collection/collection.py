@@ -639,8 +639,9 @@ class Collection(CommitContext, Refreshable, Viewable):
             Parts of dimensions by the labels of their coordinates: labels, lists of labels, or
             slices that include both ends. A string such as "2024-01-02" is the beginning of that
             day, and at the end of a slice its end: ``slice("2024-01-01", "2024-01-02")`` is two
-            days. Objects of `date`, `datetime64` and `Timestamp` are moments. Ragged dimensions are
-            selected by `isel` alone. It does not apply to datasets without the variables.
+            days. Objects of `datetime.date`, `numpy.datetime64` and `pandas.Timestamp` are moments.
+            Ragged dimensions are selected by `isel` alone. It does not apply to datasets without
+            the variables.
         out : ndarray or mapping of str to ndarray, optional
             Arrays to read into, of the shape and dtype of the result: one array, or an array for
             each variable.

@@ -150,9 +150,7 @@ macro_rules! with_type {
 pub(crate) struct KnownDeltas {
     /// The order, 0 for no differences.
     order: usize,
-    /// Bytes of the shortest sampled chunk, with its checksum.
-    min_bytes: usize,
-    /// Bytes of the longest one.
+    /// Bytes of the longest sampled chunk, with its checksum.
     max_bytes: usize,
 }
 
@@ -165,27 +163,16 @@ impl KnownDeltas {
         let mut known: Option<Self> = None;
         for chunk in encoded {
             let order = with_type!(dtype, order_of_differences(chunk)).ok()??;
-            let bytes = chunk.len();
-            let before = known.unwrap_or(Self {
-                order,
-                min_bytes: bytes,
-                max_bytes: bytes,
-            });
-            if order != before.order {
+            if known.is_some_and(|before| before.order != order) {
                 return None;
             }
+            let max_bytes = known.map_or(0, |before| before.max_bytes);
             known = Some(Self {
                 order,
-                min_bytes: before.min_bytes.min(bytes),
-                max_bytes: before.max_bytes.max(bytes),
+                max_bytes: max_bytes.max(chunk.len()),
             });
         }
         known
-    }
-
-    /// Whether a chunk of this number of bytes is similar to the sampled ones.
-    fn is_usual(&self, bytes: usize) -> bool {
-        (self.min_bytes / 2..=self.max_bytes + self.max_bytes / 4).contains(&bytes)
     }
 }
 
@@ -206,7 +193,7 @@ fn order_of_differences<T: Number>(encoded: &[u8]) -> Result<Option<usize>> {
 }
 
 /// Compresses values in native byte order into `out`, which is cleared first. With `known`, pco searches for differences only if
-/// others are probably better, or if the result has an unusual size; then the shorter result is kept.
+/// others are probably better, or if the result is a quarter longer than the sampled chunks; then the shorter result is kept.
 pub(super) fn encode(
     config: &Config,
     known: Option<KnownDeltas>,
@@ -223,7 +210,7 @@ pub(super) fn encode(
     let known_order = DeltaSpec::TryConsecutive(known.order);
     let known_config = chunk_config.clone().with_delta_spec(known_order);
     with_type!(dtype, encode_values(&known_config, raw, out))?;
-    if !known.is_usual(out.len()) {
+    if out.len() > known.max_bytes + known.max_bytes / 4 {
         let mut searched = Vec::new();
         with_type!(dtype, encode_values(&chunk_config, raw, &mut searched))?;
         if searched.len() < out.len() {
@@ -348,22 +335,35 @@ mod tests {
     }
 
     #[test]
-    fn other_chunks_are_as_small_as_with_a_search() {
+    fn other_chunks_are_at_most_a_bit_per_value_larger_than_with_a_search() {
         let decimals = values(|i| (noise(i) * 1e4).round() / 100.0);
         let smooth = values(|i| (f64::from(i) / 3000.0).sin());
+        let walk: Vec<f64> = (0..20_000)
+            .scan(1000.0, |x, i| {
+                *x += 1e-6 * noise(i);
+                Some(*x)
+            })
+            .collect();
         let others = [decimals, smooth, values(f64::from), vec![1.5; 20_000]];
-        for (samples, order) in [(waves(), 2), (values(noise), 0)] {
+        let repeated = values(|i| noise(i % 700));
+        for (samples, order) in [(waves(), 2), (values(noise), 0), (walk, 1)] {
             let known = known_deltas(&[&samples]).unwrap();
             assert_eq!(known.order, order);
-            for other in &others {
-                let searched = encoded(None, other).len();
-                assert!(
-                    encoded(Some(known), other).len() <= searched,
-                    "{:?}",
-                    &other[..3]
-                );
+            // Repeated noise is not recognized among noise.
+            let repeated = Some(&repeated).filter(|_| order > 0);
+            for other in others.iter().chain(repeated) {
+                let limit = encoded(None, other).len() + other.len() / 8;
+                let bytes = encoded(Some(known), other).len();
+                assert!(bytes <= limit, "{bytes} {limit} {:?}", &other[..3]);
             }
         }
+    }
+
+    #[test]
+    fn chunks_are_searched_if_they_are_longer_than_the_samples() {
+        let known = known_deltas(&[&values(|i| (noise(i) * 1e4).round())]).unwrap();
+        let repeated = values(|i| noise(i % 700));
+        assert_eq!(encoded(Some(known), &repeated), encoded(None, &repeated));
     }
 
     #[test]
