@@ -196,7 +196,7 @@ class MpiWriter(CommitContext):
         options = ArrayOptions(
             dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range
         )
-        spec = options.declared(dtype, shape, is_grid=layout == "grid")
+        spec = options.declared(path, dtype, shape, is_grid=layout == "grid")
         number = self._core.declare(path, spec, blocks)
         self._arrays[path] = _Array(number, describe(dtype)[0], options.limits)
 

@@ -300,8 +300,6 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
         for number in (2**64, -(2**63) - 1):  # would be rounded to float64
             with pytest.raises(ValueError, match="integers of 64 bits"):
                 writer.create_group("g", {"x": [number]})
-        with pytest.raises(ValueError, match="fill_value"):
-            writer.create_array("a", np.zeros(3, "i4"), fill_value=1.5)
         with pytest.raises(ValueError):
             writer.create_array("a", np.zeros((3, 3)), dims=("x",))
         for more in ({"data": np.zeros((3, 3))}, {"shape": (3, 3), "dtype": "f8"}):
@@ -311,6 +309,58 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
         for path in ("../a", "a//b", "a\0b", ""):
             with pytest.raises(ValueError):
                 writer.create_array(path, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("u1", 255),
+        ("i2", -32_768),
+        ("u8", 2**64 - 1),
+        ("bool", 1),
+        ("i4", 7.0),
+        ("f4", 0.1),  # of which digits are lost
+        ("f4", np.nan),
+        ("f8", -np.inf),
+        ("c8", 0.1 + 2j),
+        ("U3", "abc"),
+        ("M8[s]", np.datetime64("2024-01-01")),
+        ("M8[s]", np.datetime64("NaT")),
+    ],
+)
+def test_fill_values_are_those_given(tmp_path: Path, dtype: str, value: Any) -> None:
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", shape=(2,), dtype=dtype, fill_value=value)
+    expected = np.full(2, value, dtype)
+    np.testing.assert_array_equal(ambar.open_store(tmp_path / "x.ambar")["x"][:], expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("u1", -1),
+        ("u1", 256),
+        ("i2", 70_000),
+        ("i4", 1.5),
+        ("i4", np.nan),
+        ("i8", 2**63),
+        ("i8", 2**70),
+        ("i4", [1, 2]),
+        ("bool", 2),
+        ("f4", 1e300),
+        ("f8", "nan"),
+        ("f8", 1j),
+        ("U3", "abcd"),
+        ("M8[s]", np.datetime64("2024-01-01T00:00:00.5")),
+        ("M8[s]", "tomorrow"),
+    ],
+)
+def test_fill_values_of_other_types_are_errors(tmp_path: Path, dtype: str, value: Any) -> None:
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        with pytest.raises(ValueError, match=r"^.*x: expected a fill_value of .*, found "):
+            writer.create_array("x", shape=(2,), dtype=dtype, fill_value=value)
+        with pytest.raises(ValueError, match="fill_value"):
+            writer.create_array("x", np.zeros(2, dtype), fill_value=value)
 
 
 @pytest.mark.parametrize("length", [-1, 2**70, 1.5])

@@ -232,6 +232,9 @@ def test_chunks_that_lose_their_bound_are_announced(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dataset.isel(t=slice(4, 5)).ambar.write(path, append_dim="t")
+    with pytest.warns(UserWarning, match=r"a: the array becomes longer .* \(at most 0\.01\)"):
+        xr.zeros_like(dataset).ambar.write(path, append_dim="x")
+    assert ambar.open_store(path)["a"].error_bound is None
 
 
 def test_times_that_the_stored_units_cannot_hold_are_refused(path: Path) -> None:

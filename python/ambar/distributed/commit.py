@@ -201,7 +201,7 @@ class SharedCommit(CommitContext):
             dtype = np.dtype(dtype)
             common |= _divided(path, shape, blocks, dtype, has_bound=error_bound is not None)
         options = ArrayOptions(**common)
-        spec = options.declared(dtype, shape, is_grid=layout == "grid")
+        spec = options.declared(path, dtype, shape, is_grid=layout == "grid")
         self._writer._core.declare(path, spec)
         self._writer._limit(path, options.limits)
         if sample is not None:

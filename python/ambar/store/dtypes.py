@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -93,16 +94,29 @@ def describe(dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
     return to_core(values)[0], values.dtype
 
 
-def to_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """Return a fill value as the bytes of `dtype`, native order; for strings, as UTF-8."""
+def to_bytes(path: str, value: Any, dtype: np.dtype[Any]) -> bytes:
+    """Return the fill value of the array at `path` as bytes, in native order; strings as UTF-8.
+
+    Raises
+    ------
+    ValueError
+        If the value is not one of `dtype`. Only digits of floats may be lost.
+    """
     if dtype.kind in "OT":
         return value if isinstance(value, bytes) else str(value).encode()
-    try:
-        return np.array(value).astype(dtype.newbyteorder("="), casting="same_kind").tobytes()
-    except TypeError as error:
-        raise _core.InvalidError(
-            f"invalid fill_value {value!r}; expected a value of dtype {dtype}"
-        ) from error
+    given = np.asarray(value)
+    is_real = given.dtype.kind in "biuf" and dtype.kind in "biufc"
+    if given.ndim == 0:
+        with contextlib.suppress(TypeError, ValueError), np.errstate(all="ignore"):
+            casting: Literal["unsafe", "same_kind"] = "unsafe" if is_real else "same_kind"
+            fill = given.astype(dtype.newbyteorder("="), casting=casting)
+            is_rounded = dtype.kind in "fc" and np.isfinite(fill)
+            is_missing = given.dtype.kind in "fcmM" and np.isnan(given) and np.isnan(fill)
+            if is_rounded or is_missing or fill == given:
+                return fill.tobytes()
+    raise _core.InvalidError(
+        f"{path}: expected a fill_value of {dtype}, found {value!r:.80}; give a value of this type"
+    )
 
 
 def refuse_arrays(what: str, values: npt.NDArray[Any]) -> None:

@@ -99,17 +99,18 @@ class ArrayOptions(NamedTuple):
         return limits_of(self.error_bound, self.value_range)
 
     def declared(
-        self, dtype: npt.DTypeLike, shape: Sequence[int], **hints: Unpack[Hints]
+        self, path: str, dtype: npt.DTypeLike, shape: Sequence[int], **hints: Unpack[Hints]
     ) -> _core.ArraySpec:
         """Return the description, for the extension module, of an array without data."""
         name, kind = describe(dtype)
         bound = None
         if self.error_bound is not None:
             bound = resolved(self.error_bound, self.value_range)
-        return self.spec(name, shape, kind, bound, **hints)
+        return self.spec(path, name, shape, kind, bound, **hints)
 
     def spec(
         self,
+        path: str,
         name: str,
         shape: Sequence[int],
         kind: np.dtype[Any],
@@ -117,12 +118,13 @@ class ArrayOptions(NamedTuple):
         **hints: Unpack[Hints],
     ) -> _core.ArraySpec:
         """Return the description of an array with the dtype `name`, and fill values of `kind`."""
+        fill = None if self.fill_value is None else to_bytes(path, self.fill_value, kind)
         return _core.ArraySpec(
             name,
             shape,
             dims=self.dims,
             attrs=self.attrs,
-            fill_value=None if self.fill_value is None else to_bytes(self.fill_value, kind),
+            fill_value=fill,
             chunks=self.chunks,
             shards=self.shards,
             profile=self.profile,
@@ -336,7 +338,7 @@ class Writer(CommitContext):
             )
         else:
             shape = lengths_of(path, "shape", (shape,) if isinstance(shape, Integral) else shape)
-            self._core.declare(path, options.declared(dtype, shape))
+            self._core.declare(path, options.declared(path, dtype, shape))
             self._limit(path, options.limits)
 
     def _limit(self, path: str, limits: tuple[float, float] | None) -> None:
@@ -534,7 +536,7 @@ def write_array(
         elif _core.bound_needs_range(bound):
             can_grow = can_grow and values.ndim > 0
             bound = bound_of_limits(path, bound, range_of(values), can_grow=can_grow)
-    spec = options.spec(name, values.shape, values.dtype, bound, **hints)
+    spec = options.spec(path, name, values.shape, values.dtype, bound, **hints)
     writer._core.array(path, native, spec)
     writer._limit(path, options.limits)
 

@@ -253,6 +253,13 @@ class Session:
 
         Values with an error bound are copied losslessly, so that no value changes twice.
         """
+        if array.error_bound:
+            warn(
+                f"{path}: the array becomes longer in another dimension than its first, and is "
+                "stored without loss from now on, because a second encoding would add to the "
+                f"errors of the stored values (at most {array.error_bound}); put the dimension "
+                "along which you append first: dataset.transpose(dim, ...)"
+            )
         shards = array.shards or array.chunks
         shape = tuple(max(pair) for pair in zip(array.shape, lengths, strict=True))
         self.writer.create_array(

@@ -120,7 +120,8 @@ def encode(
         write_array(writer, path, array.read(), options, **hints)
         return
     writer._core.declare(
-        absolute(path), options.spec(array.type_name, array.shape, array.dtype, error_bound)
+        absolute(path),
+        options.spec(path, array.type_name, array.shape, array.dtype, error_bound),
     )
     for start in range(0, array.shape[0], step):
         values = array.read(slice(start, min(start + step, array.shape[0])))
