@@ -570,6 +570,10 @@ def test_types_that_differ(path: Path) -> None:
     cast = written(path.with_name("c.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="cast")
     assert len(cast.families) == 1
     assert cast.load("b").v.dtype == np.float32
+    for first, value in (("i2", 70_000), ("u1", -1), ("f4", 1e300), ("i4", 0.5)):
+        datasets = {"a": one(first), "b": xr.Dataset({"v": ("x", np.array([1, value]))})}
+        with pytest.raises(ValueError, match="which does not have all of its values"):
+            written(path.with_name(f"{first}.ambar"), datasets, on_mismatch="cast")
     with pytest.raises(ValueError, match=r"v has dtype float64, expected float32"):
         written(path.with_name("r.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="raise")
     with pytest.raises(ValueError, match="on_mismatch"):

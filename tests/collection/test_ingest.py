@@ -655,6 +655,12 @@ def test_a_large_variable_becomes_the_dtype_of_the_others(tmp_path: Path) -> Non
     found = ambar.open_collection(target).load("f1").walk
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, (content.walk.values.astype("f8") / 3).astype("f4"))
+    shutil.rmtree(folder / "f1.zarr")
+    write(content.assign(walk=content.walk.astype("f8") * 1e300), folder / "f1.zarr")
+    with pytest.raises(ValueError, match=r"f1\.zarr: walk: expected values of float32"):
+        ambar.ingest(folder, target, mode="w", on_mismatch="cast", **QUICK)
+    done = ambar.ingest(folder, target, mode="w", on_mismatch="cast", on_error="skip", **QUICK)
+    assert (done.converted, len(done.failed)) == (["f0"], 1)
 
 
 @needs_netcdf4

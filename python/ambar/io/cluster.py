@@ -141,7 +141,9 @@ class _Task:
         """Convert the output, in a task."""
         folder = new_name(self.scratch)
         run_folder = folder / "run"
-        run_folder.mkdir(parents=True)
+        # Not with parents: after an error elsewhere the scratch folder is gone.
+        folder.mkdir()
+        run_folder.mkdir()
         (run_folder / self.output.name).symlink_to(self.output)
         target = folder / "output.ambar"
         options = self.options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -94,6 +93,30 @@ def describe(dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
     return to_core(values)[0], values.dtype
 
 
+def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
+    """Return values in another dtype, of which only digits of floats are lost; None if others are.
+
+    Integers that `dtype` does not have, finite values that would become infinite, and strings and
+    times that would be shortened are lost.
+    """
+    dtype = np.dtype(dtype)
+    if values.dtype == dtype:
+        return values
+    are_real = values.dtype.kind in "biuf" and dtype.kind in "biufc"
+    casting: Literal["unsafe", "same_kind"] = "unsafe" if are_real else "same_kind"
+    try:
+        with np.errstate(all="ignore"):
+            result = values.astype(dtype, casting=casting)
+            is_kept = result == values
+    except (TypeError, ValueError):
+        return None
+    if dtype.kind in "fc":
+        is_kept |= np.isfinite(result)
+    if dtype.kind in "fcmM":
+        is_kept |= np.isnan(result) & np.isnan(values)
+    return result if np.all(is_kept) else None
+
+
 def to_bytes(path: str, value: Any, dtype: np.dtype[Any]) -> bytes:
     """Return the fill value of the array at `path` as bytes, in native order; strings as UTF-8.
 
@@ -105,15 +128,9 @@ def to_bytes(path: str, value: Any, dtype: np.dtype[Any]) -> bytes:
     if dtype.kind in "OT":
         return value if isinstance(value, bytes) else str(value).encode()
     given = np.asarray(value)
-    is_real = given.dtype.kind in "biuf" and dtype.kind in "biufc"
-    if given.ndim == 0:
-        with contextlib.suppress(TypeError, ValueError), np.errstate(all="ignore"):
-            casting: Literal["unsafe", "same_kind"] = "unsafe" if is_real else "same_kind"
-            fill = given.astype(dtype.newbyteorder("="), casting=casting)
-            is_rounded = dtype.kind in "fc" and np.isfinite(fill)
-            is_missing = given.dtype.kind in "fcmM" and np.isnan(given) and np.isnan(fill)
-            if is_rounded or is_missing or fill == given:
-                return fill.tobytes()
+    fill = converted(given, dtype.newbyteorder("="))
+    if given.ndim == 0 and fill is not None:
+        return fill.tobytes()
     raise _core.InvalidError(
         f"{path}: expected a fill_value of {dtype}, found {value!r:.80}; give a value of this type"
     )

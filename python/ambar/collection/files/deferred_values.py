@@ -41,17 +41,19 @@ class DeferredReader:
         self._bytes = sum(one.nbytes for one in values if isinstance(one, DeferredValues))
         self._read_bytes = 0
 
-    def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
-        """Yield the values of boxes of a variable."""
+    def __call__(
+        self, name: str, boxes: Iterable[Box], dtype: np.dtype[Any]
+    ) -> Iterator[np.ndarray]:
+        """Yield the values of boxes of a variable in a dtype."""
         from ambar.collection.files.source_reader import read_part
 
-        dtype = self._dtypes[name]
+        stored = self._dtypes[name]
         remaining = deque(boxes)
         if self._failure is None:
-            tasks = [(self._path, self._reading, name, box, dtype) for box in remaining]
+            tasks = [(self._path, self._reading, name, box, stored, dtype) for box in remaining]
 
             def weigh(task: tuple[Any, ...]) -> int:
-                return math.prod(shape_of(task[3])) * dtype.itemsize
+                return math.prod(shape_of(task[3])) * stored.itemsize
 
             for _, values in self._workers.map(read_part, tasks, weigh):
                 if isinstance(values, Failure):

@@ -27,6 +27,7 @@ from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
 from ambar.store.copies.selection import matching_names
+from ambar.store.dtypes import converted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -143,24 +144,36 @@ def _deferred(dataset: xr.Dataset, whole: int) -> list[str]:
 
 
 def read_part(
-    path: Path, reading: Reading, name: str, box: Box, dtype: np.dtype[Any]
+    path: Path,
+    reading: Reading,
+    name: str,
+    box: Box,
+    stored: np.dtype[Any],
+    dtype: np.dtype[Any],
 ) -> np.ndarray:
-    """Return a part of the values of a variable, as `read_source` would return them.
+    """Return a part of the values of a variable, which `read_source` would return as `stored`.
 
     Raises
     ------
+    ValueError
+        If `dtype` does not have the values.
     CorruptError
         If the file is damaged, or no longer has such values.
     """
     with _opened(path, reading).dataset as dataset:
         values = np.asarray(dataset.variables[name][box].values, order="C")
     shape = shape_of(box)
-    if values.shape != shape or values.dtype.newbyteorder("=") != dtype:
+    if values.shape != shape or values.dtype.newbyteorder("=") != stored:
         raise _core.CorruptError(
-            f"{name}: expected {dtype}{shape}, found {values.dtype}{values.shape}; ingest the file "
-            "when no other process writes it"
+            f"{name}: expected {stored}{shape}, found {values.dtype}{values.shape}; ingest the "
+            "file when no other process writes it"
         )
-    return values.astype(dtype, copy=False)
+    if (found := converted(values, dtype)) is None:
+        raise _core.InvalidError(
+            f"{name}: expected values of {dtype}, as in the first dataset, found others of "
+            f"{stored}; convert them, or use on_mismatch='family'"
+        )
+    return found
 
 
 def variable_names(path: Path, reading: Reading) -> list[str]:

@@ -63,8 +63,10 @@ class DeferredValues(NamedTuple):
 class BoxReader(Protocol):
     """Reads boxes of `DeferredValues`."""
 
-    def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
-        """Yield the values of boxes of a variable; zeros if they cannot be read."""
+    def __call__(
+        self, name: str, boxes: Iterable[Box], dtype: np.dtype[Any]
+    ) -> Iterator[np.ndarray]:
+        """Yield the values of boxes of a variable in a dtype; zeros if they cannot be read."""
         ...
 
     def check(self) -> None:

@@ -367,8 +367,7 @@ class FamilyWriter:
         if has_regions:
             self._append_empty_row(name, variable.values.nbytes)
         statistics = []
-        for box, found in zip(boxes, read(name, boxes), strict=True):
-            values = found.astype(dtype, copy=False)
+        for box, values in zip(boxes, read(name, boxes, dtype), strict=True):
             statistics.append(measure(values.reshape(-1), np.array([values.size]), False))
             if has_regions:
                 start = [self._main_rows[path] - 1, *(along.start for along in box)]

@@ -11,10 +11,11 @@ from ambar import _core
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Column, Families, Family
-from ambar.collection.storage.records import Record, Variable, check_name, retyped
+from ambar.collection.storage.records import DeferredValues, Record, Variable, check_name, retyped
 from ambar.collection.storage.settings import VERSION, check_encoding
 from ambar.collection.write.family_writer import FEW, FamilyWriter
 from ambar.collection.write.writer_thread import WriterThread
+from ambar.store.dtypes import converted
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -179,15 +180,17 @@ class PendingChanges:
             if variable is not given:
                 changed[name] = variable
                 continue
-            if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
+            if policy == "family":
+                continue
+            cast = _cast(variable, first) if policy == "cast" else None
+            if cast is None:
+                why = ", which does not have all of its values" if policy == "cast" else ""
                 raise _core.InvalidError(
                     f"dataset {record.name!r}: {name} has dtype {_dtype(variable)}, expected "
-                    f"{_dtype(first)} as in the first dataset; convert it, or create the "
+                    f"{_dtype(first)} as in the first dataset{why}; convert it, or create the "
                     "collection with on_mismatch='family'"
                 )
-            if policy == "cast":
-                values = variable.values.astype(first.type_name)
-                changed[name] = variable._replace(values=values, type_name=first.type_name)
+            changed[name] = cast
         if not changed:
             return record
         return record._replace(variables={**record.variables, **changed})
@@ -208,8 +211,16 @@ def _dtype(variable: Variable | Column) -> str:
     return dtype_name(variable.type_name, variable.times)
 
 
-def _castable(variable: Variable, first: Column) -> bool:
+def _cast(variable: Variable, first: Column) -> Variable | None:
     strings = ("string", "bytes")
     if variable.times or first.times or {first.type_name, variable.type_name}.intersection(strings):
-        return False
-    return np.can_cast(variable.values.dtype, first.type_name, "same_kind")
+        return None
+    given = variable.values
+    if isinstance(given, DeferredValues):
+        castable = np.can_cast(given.dtype, first.type_name, "same_kind")
+        values = given.astype(first.type_name) if castable else None
+    else:
+        values = converted(given, first.type_name)
+    if values is None:
+        return None
+    return variable._replace(values=values, type_name=first.type_name)
