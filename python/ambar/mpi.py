@@ -198,7 +198,7 @@ class MpiWriter(CommitContext):
         )
         spec = options.declared(path, dtype, shape, is_grid=layout == "grid")
         number = self._core.declare(path, spec, blocks)
-        self._arrays[path] = _Array(number, describe(dtype)[0], options.limits)
+        self._arrays[path] = _Array(number, describe(path, dtype)[0], options.limits)
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array, inside one block of this rank.
@@ -231,7 +231,7 @@ class MpiWriter(CommitContext):
             )
         array = self._arrays[path]
         values = as_unmasked_array(path, data)
-        dtype, native = to_core(values)
+        dtype, native = to_core(path, values)
         if dtype != array.dtype or isinstance(native, list):
             raise _core.InvalidError(
                 f"{path}: expected values of {array.dtype}, found values of {dtype}; convert them"

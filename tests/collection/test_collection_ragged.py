@@ -244,3 +244,27 @@ def test_coordinates_with_missing_strings(path: Path) -> None:
     for name, dataset in datasets.items():
         xr.testing.assert_identical(profiles.load(name), dataset)
     xr.testing.assert_equal(profiles.to_xarray().name, names.assign_coords(name=names))
+
+
+def test_commits_of_bytes_without_values(path: Path) -> None:
+    written(path, {"a": xr.Dataset({"v": ("x", np.array([b"q"]))})}, ragged=["x"])
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        profiles.add("b", xr.Dataset({"v": ("x", np.array([], "S1"))}))
+    found = ambar.open_collection(path)
+    assert found.load("b").v.shape == (0,)
+    assert list(map(len, found.read("v", isel={"x": []})["v"])) == [0, 0]
+
+
+def test_selections_of_datasets_without_the_variable(path: Path) -> None:
+    found = written(path, {"a": {"v": ("x", [1.0])}, "b": {"w": ("x", [1.0])}})
+    with pytest.raises(KeyError, match="with the variable 'v', found none"):
+        found.read("v", ["b"], isel={"x": slice(0, 1)})
+
+
+def test_repeated_labels_are_refused(path: Path) -> None:
+    dataset = xr.Dataset({"v": ("x", [1.0, 2.0, 3.0])}, coords={"x": [0.0, 0.0, 1.0]})
+    found = written(path, {"a": dataset})
+    for label in (0.0, [1.0, 0.0]):
+        with pytest.raises(ValueError, match=r"'x' has the label 0\.0 repeatedly; use isel="):
+            found.read("v", sel={"x": label})
+    assert found.read("v", sel={"x": 1.0})["v"] == [3.0]

@@ -70,7 +70,12 @@ KEYS = [
     (slice(5, 5), ...),
     (..., slice(-4, None)),
     slice(10**9),
+    slice(None, -1, -2),
+    slice(40, 60, -1),
     7,
+    np.array([1, 36], "u1"),
+    np.array([1, -1], "i1"),
+    np.array([], int),
 ]
 
 
@@ -85,6 +90,19 @@ def test_indexing_is_numpys(key: Any, tmp_path: Path) -> None:
     assert isinstance(store, ambar.Store)
     np.testing.assert_array_equal(store["numbers"][key], values[key])
     np.testing.assert_array_equal(store["texts"][key], texts[key])
+
+
+def test_nothing_is_appended_to_bytes(tmp_path: Path) -> None:
+    """Objects without values do not say whether they are strings or bytes."""
+    empty = np.array([], object)
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", shape=(1,), dtype=bytes)
+        writer.append("x", empty)
+        writer.write_region("x", empty, (0,))
+        writer.append("x", np.array([b"a"], object))
+        with pytest.raises(ValueError, match="expected values of bytes, found values of string"):
+            writer.append("x", np.array(["a"], object))
+    assert ambar.open_store(tmp_path / "x.ambar")["x"][:].tolist() == [b"", b"a"]
 
 
 def test_indices_outside_are_errors(store: ambar.Store) -> None:
@@ -289,14 +307,22 @@ def test_mode_a_creates_a_store_or_changes_it(tmp_path: Path) -> None:
 
 def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
-        for values in (
-            np.array([1, "a"], dtype=object),
-            np.array([datetime.date(2024, 1, 1)], dtype=object),
-            np.zeros(3, np.longdouble),
-            np.zeros(3, [("a", "f8")]),
+        for values, message in (
+            (np.array([b"a", None], dtype=object), "found objects of NoneType, bytes"),
+            (np.array([datetime.date(2024, 1, 1)], dtype=object), "found objects of date"),
+            (np.zeros(3, np.longdouble), "values of dtype"),
+            (np.zeros(3, [("a", "f8")]), "values of dtype"),
         ):
-            with pytest.raises(ambar.UnsupportedError):
+            with pytest.raises(ambar.UnsupportedError, match=f"^a: .*{message}"):
                 writer.create_array("a", values)
+        with pytest.raises(ValueError, match="a: expected strings that UTF-8 can encode"):
+            writer.create_array("a", np.array(["\ud800"], dtype=object))
+        with pytest.raises(ValueError, match=r"a: expected a name .* give dims=\('x',\)"):
+            writer.create_array("a", np.zeros(3), dims="x")
+        with pytest.raises(ValueError, match="larger than all numbers"):
+            writer.create_array("a", np.zeros(3), error_bound=10**400)
+        with pytest.raises(ValueError, match="a: error bounds apply to float32 and float64"):
+            writer.create_array("a", shape=(3,), dtype="i4", error_bound=0.1)
         for number in (2**64, -(2**63) - 1):  # would be rounded to float64
             with pytest.raises(ValueError, match="integers of 64 bits"):
                 writer.create_group("g", {"x": [number]})

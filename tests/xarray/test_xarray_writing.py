@@ -89,6 +89,25 @@ def test_xarray_writes_by_zarr_what_ambar_reads(tmp_path: Path) -> None:
     xr.testing.assert_identical(reopened(tmp_path / "x.zarr").load(), dataset)
 
 
+def test_attributes_that_are_not_finite_are_read_from_zarr(tmp_path: Path) -> None:
+    """zarr-python writes them as NaN and Infinity, which JSON does not have."""
+    pytest.importorskip("zarr")
+    attrs = {"missing_value": np.nan, "valid_range": [-np.inf, np.inf], "text": 'NaN, "NaN", [NaN'}
+    dataset = xr.Dataset({"v": ("x", [1.0, 2.0], attrs)}, attrs=attrs)
+    dataset.to_zarr(tmp_path / "x.zarr", zarr_format=3)
+    found = ambar.open_store(tmp_path / "x.zarr")
+    assert repr(dict(found["v"].attrs)) == repr({**attrs, "_FillValue": "AAAAAAAA+H8="})
+    assert repr(reopened(tmp_path / "x.zarr", mask_and_scale=False).attrs) == repr(attrs)
+
+
+def test_lossless_bounds_allow_every_encoding(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("x", [1.0, -1.0])})
+    for bound in (0, "lossless"):
+        encoding = {"error_bound": bound, "dtype": "f4", "_FillValue": -1.0}
+        dataset.ambar.write(path, mode="w", encoding={"a": encoding})
+        np.testing.assert_array_equal(reopened(path).a, [1.0, np.nan])
+
+
 def test_the_layout_follows_dask(path: Path) -> None:
     data = da.zeros((64, 256, 256), chunks=(16, 256, 256), dtype="f4")
     dataset = xr.Dataset({"a": (("t", "y", "x"), data)})

@@ -119,7 +119,7 @@ fn value(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let items = items.map(|item| value(&item?, depth + 1));
         return Ok(Value::Array(items.collect::<PyResult<_>>()?));
     }
-    if is_numpy(object)? {
+    if is_numpy(object)? && !is_time(object)? {
         let plain = object.call_method0("tolist")?;
         if !is_numpy(&plain)? {
             // An array of n dimensions becomes n nested lists.
@@ -227,6 +227,12 @@ fn is_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let [generic, array] = numpy_classes(object.py())?;
     Ok(object.is_instance(generic.bind(object.py()))?
         || object.is_instance(array.bind(object.py()))?)
+}
+
+/// Whether NumPy values are times, which are integers as Python objects in some units.
+fn is_time(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let kind: String = object.getattr("dtype")?.getattr("kind")?.extract()?;
+    Ok(kind == "M" || kind == "m")
 }
 
 fn invalid(message: String) -> PyErr {

@@ -99,7 +99,7 @@ impl RegionWriter {
         let values = BorrowedBuffer::new(data, false)?;
         let region = Region { start, shape };
         self.inner.with(py, |writer| {
-            check_dtype(path, writer.dtype_of(path)?, &dtype.0)?;
+            check_dtype(path, writer.dtype_of(path)?, &dtype.0, &region.shape)?;
             writer.write(path, &region, values.bytes())
         })
     }

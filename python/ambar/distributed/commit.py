@@ -570,7 +570,7 @@ def open(  # noqa: A001 - as `ambar.open`
 
 def choose_codecs(writer: Writer, path: str, sample: npt.NDArray[Any]) -> None:
     """Choose the codecs of an array without values by a sample of as many dimensions."""
-    native = to_core(sample)[1]
+    native = to_core(path, sample)[1]
     if not isinstance(native, list):
         writer._core.choose_codecs(path, native, list(sample.shape))
 

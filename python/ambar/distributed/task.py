@@ -239,7 +239,7 @@ class TaskWriter:
         """
         path = relative(path)
         values = as_unmasked_array(path, data)
-        dtype, native = to_core(values)
+        dtype, native = to_core(path, values)
         if isinstance(native, list):
             raise _core.UnsupportedError(
                 f"{path}: expected values of fixed size, found {dtype}; write them in the "

@@ -398,9 +398,10 @@ _LONGEST_STEP = 1 << 62
 
 def _forwards(numbers: range) -> tuple[int, int, int]:
     """Return the start, the stop and the step of a range in ascending order."""
+    if not numbers:
+        return 0, 0, 1
     numbers = numbers[::-1] if numbers.step < 0 else numbers
-    stop = numbers[-1] + 1 if numbers else numbers.start
-    return numbers.start, stop, min(numbers.step, _LONGEST_STEP)
+    return numbers.start, numbers[-1] + 1, min(numbers.step, _LONGEST_STEP)
 
 
 def _indices(part: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
@@ -411,6 +412,8 @@ def _indices(part: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
         part = np.flatnonzero(part)
     if part.size and part.dtype.kind not in "iu":
         raise _core.InvalidError(f"indices are integers, not {part.dtype}")
+    if part.dtype != np.uint64:
+        part = part.astype(np.int64)
     bad = (part < -size) | (part >= size)
     if bad.any():
         raise IndexError(f"index {part[bad][0]} is outside a dimension of size {size}")

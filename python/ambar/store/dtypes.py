@@ -48,8 +48,8 @@ def as_unmasked_array(what: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
     return np.asarray(data)
 
 
-def to_core(values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[bytes]]:
-    """Return the dtype and the values in the form that the extension module expects.
+def to_core(path: str, values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[bytes]]:
+    """Return the dtype and the values of the array at `path` for the extension module.
 
     The dtype is its name in NumPy; "string" or "bytes" for strings and bytes of any length. The
     values are a flat array in C order, native byte order and a dtype that has the buffer protocol,
@@ -62,7 +62,7 @@ def to_core(values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[byte
     """
     dtype = values.dtype
     if dtype.kind in "OT":
-        return _strings(values)
+        return _strings(path, values)
     if dtype.kind in "US" and dtype.itemsize == 0:
         values = values.astype(f"{dtype.kind}1")
     data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")).reshape(-1)
@@ -71,8 +71,8 @@ def to_core(values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[byte
     if dtype.kind in "mM":
         return str(data.dtype), data.view("i8")
     raise _core.UnsupportedError(
-        f"values of dtype {dtype} cannot be stored; numbers up to 64 bits (complex: 128), bools, "
-        "datetimes, strings and bytes can"
+        f"{path}: values of dtype {dtype} cannot be stored; numbers up to 64 bits (complex: 128), "
+        "bools, datetimes, strings and bytes can"
     )
 
 
@@ -81,7 +81,7 @@ def is_number(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
 
 
-def describe(dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
+def describe(path: str, dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
     """Return the name of `dtype` for the extension module, and the NumPy dtype of its values.
 
     ``str`` and ``bytes`` are strings and bytes of any length. Raises UnsupportedError if values of
@@ -90,7 +90,7 @@ def describe(dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
     if dtype in (str, bytes):
         return "string" if dtype is str else "bytes", np.dtype(object)
     values = np.empty(0, dtype)
-    return to_core(values)[0], values.dtype
+    return to_core(path, values)[0], values.dtype
 
 
 def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
@@ -156,14 +156,21 @@ def refuse_arrays(what: str, values: npt.NDArray[Any]) -> None:
         )
 
 
-def _strings(values: npt.NDArray[Any]) -> tuple[str, list[bytes]]:
+def _strings(path: str, values: npt.NDArray[Any]) -> tuple[str, list[bytes]]:
     flat = values.ravel().tolist()
-    if all(isinstance(value, str) for value in flat):
-        return "string", [value.encode() for value in flat]
-    if all(isinstance(value, bytes) for value in flat):
+    types = {type(value) for value in flat}
+    if all(issubclass(one, str) for one in types):
+        try:
+            return "string", [value.encode() for value in flat]
+        except UnicodeEncodeError as error:
+            raise _core.InvalidError(
+                f"{path}: expected strings that UTF-8 can encode, found {error.object!r:.80}; "
+                "replace its surrogates"
+            ) from None
+    if all(issubclass(one, bytes) for one in types):
         return "bytes", flat
-    found = next(value for value in flat if not isinstance(value, str))
+    found = ", ".join(sorted(one.__name__ for one in types))
     raise _core.UnsupportedError(
-        "expected an array of objects that are all str, or all bytes, found an object of "
-        f"{type(found).__name__}; convert the values"
+        f"{path}: expected an array of objects that are all str, or all bytes, found objects of "
+        f"{found}; convert the values"
     )

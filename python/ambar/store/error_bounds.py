@@ -54,7 +54,12 @@ def as_text(bound: float | str) -> str:
             f"invalid error bound: {bound!r}; expected a number, or a string such as "
             '"1e-3 relative"'
         )
-    return repr(float(bound))
+    try:
+        return repr(float(bound))
+    except OverflowError:
+        raise _core.InvalidError(
+            "invalid error bound: larger than all numbers of float64; give a smaller one"
+        ) from None
 
 
 def resolved(bound: float | str, value_range: Sequence[float] | None = None) -> float | str:
@@ -115,12 +120,17 @@ def _ends(value_range: Sequence[float]) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
+def is_lossy(bound: float | str | None) -> bool:
+    """Return whether an error bound allows values to change."""
+    return bound is not None and _core.bound_parts(as_text(bound))[0] != "lossless"
+
+
 def check_bounded_dtype(path: str, dtype: str, bound: float | str) -> None:
     """Raise ValueError if an error bound that is not lossless is given for other than floats.
 
     The extension module raises the same error, except for bounds that depend on a value range.
     """
-    if dtype not in ("float32", "float64") and _core.bound_parts(bound)[0] != "lossless":
+    if dtype not in ("float32", "float64") and is_lossy(bound):
         raise _core.InvalidError(
             f"{path}: error bounds apply to float32 and float64 values, not to {dtype}; write "
             "these without a bound"

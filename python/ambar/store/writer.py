@@ -72,8 +72,16 @@ def check_dims(path: str, dims: Sequence[str | None] | None) -> None:
 
     xarray and collections do not support repeated dimensions.
     """
+    if dims is None:
+        return
+    if isinstance(dims, str):
+        raise _core.InvalidError(
+            f"{path}: expected a name for each dimension in dims, found a string; give "
+            f"dims=({dims!r},)"
+        )
+    dims = tuple(dims)
     check_unicode(f"dims of {path!r}", dims)
-    names = [dim for dim in dims or () if dim is not None]
+    names = [dim for dim in dims if dim is not None]
     if len(set(names)) < len(names):
         raise _core.InvalidError(
             f"{path}: repeated dimension in dims={dims!r:.80}; give each dimension another name, "
@@ -102,9 +110,10 @@ class ArrayOptions(NamedTuple):
         self, path: str, dtype: npt.DTypeLike, shape: Sequence[int], **hints: Unpack[Hints]
     ) -> _core.ArraySpec:
         """Return the description, for the extension module, of an array without data."""
-        name, kind = describe(dtype)
+        name, kind = describe(path, dtype)
         bound = None
         if self.error_bound is not None:
+            check_bounded_dtype(path, name, as_text(self.error_bound))
             bound = resolved(self.error_bound, self.value_range)
         return self.spec(path, name, shape, kind, bound, **hints)
 
@@ -382,7 +391,7 @@ class Writer(CommitContext):
         """
         path = relative(path)
         values = as_unmasked_array(path, data)
-        dtype, native = to_core(values)
+        dtype, native = to_core(path, values)
         check_range(path, values, self._limits.get(path))
         first = lengths_of(path, "start", start)
         self._core.write_region(path, native, dtype, first, list(values.shape))
@@ -428,7 +437,7 @@ class Writer(CommitContext):
         shape = [sum(len(piece) for piece in pieces), *pieces[0].shape[1:]]
         if pieces[0].dtype.kind in "OT":
             pieces = [np.concatenate(pieces)]
-        native = [to_core(piece) for piece in pieces]
+        native = [to_core(path, piece) for piece in pieces]
         if len({dtype for dtype, _ in native}) > 1:
             found = ", ".join(sorted({str(piece.dtype) for piece in pieces}))
             raise _core.InvalidError(f"{path}: expected rows of one dtype, found {found}")
@@ -525,7 +534,7 @@ def write_array(
 ) -> None:
     """Write an array as `Writer.create_array` does, with any combination of hints."""
     path = relative(path)
-    name, native = to_core(values)
+    name, native = to_core(path, values)
     bound: float | str | None = None
     if options.error_bound is not None:
         bound = as_text(options.error_bound)

@@ -1,6 +1,7 @@
 //! Zarr v3 metadata documents: parsed with every bound checked, and written.
 
 mod array;
+mod bare_numbers;
 mod base64;
 mod cache;
 mod documents;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use super::name;
+use super::{bare_numbers, name};
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -365,7 +365,7 @@ pub(super) fn read_text(
         return Ok(None);
     };
     String::from_utf8(bytes)
-        .map(Some)
+        .map(|text| Some(bare_numbers::quoted(text)))
         .map_err(|_| Error::corrupt(format!("{key} is not UTF-8; restore the file from a copy")))
 }
 

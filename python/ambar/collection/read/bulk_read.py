@@ -260,14 +260,16 @@ def decoded(column: Column, values: np.ndarray) -> np.ndarray:
 
 
 def check_dims(dims: Iterable[str], pieces: list[Piece], variables: list[str]) -> None:
-    """Raise ValueError if none of the variables has one of the dimensions."""
-    known = {
-        dim
+    """Raise ValueError if variables exist, and none of them has one of the dimensions."""
+    columns = [
+        piece.family.columns[variable]
         for piece in pieces
         for variable in variables
         if variable in piece.family.columns
-        for dim in piece.family.columns[variable].dims
-    }
+    ]
+    if not columns:
+        return
+    known = {dim for column in columns for dim in column.dims}
     for dim in dims:
         if dim not in known:
             raise _core.InvalidError(

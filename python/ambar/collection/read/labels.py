@@ -94,7 +94,7 @@ def _find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
     """Return the index of a label, of a list of labels, or of a slice of labels.
 
     Slices include both ends, as in pandas and xarray. Raises KeyError if a label does not exist,
-    ValueError for a slice of unsorted labels.
+    ValueError for a repeated label, and for a slice of unsorted labels.
     """
     if isinstance(label, slice):
         steps = values[1:] >= values[:-1]
@@ -114,6 +114,8 @@ def _find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
     found = np.flatnonzero(values == converted.value)
     if not (found.size and converted.is_exact):
         raise _core.NotFoundError(f"sel=: {dim!r} has no label {label!r}")
+    if found.size > 1:
+        raise _core.InvalidError(f"sel=: {dim!r} has the label {label!r} repeatedly; use isel=")
     return int(found[0])
 
 

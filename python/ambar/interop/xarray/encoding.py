@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from ambar import _core
+from ambar.store.error_bounds import is_lossy
 from ambar.store.writer import Profile
 
 KEYS = ("chunks", "shards", "fill_value", "profile", "error_bound", "value_range")
@@ -74,7 +75,7 @@ class ArrayEncoding:
 
         The bound would change them: they would no longer be equal to `_FillValue`.
         """
-        if self.error_bound is None:
+        if not is_lossy(self.error_bound):
             return
         for mask in masks:
             values = np.atleast_1d(np.asarray(mask)) if mask is not None else np.empty(0)
@@ -92,7 +93,7 @@ def check_conversions(variable: xr.Variable, name: str) -> None:
     The bound would hold for the stored values, and not for the decoded ones.
     """
     encoding = variable.encoding
-    if encoding.get("error_bound") is None:
+    if not is_lossy(encoding.get("error_bound")):
         return
     given = {key: encoding.get(key) for key in ("scale_factor", "add_offset", "dtype")}
     dtype = given["dtype"]
