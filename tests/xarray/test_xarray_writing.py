@@ -100,6 +100,17 @@ def test_attributes_that_are_not_finite_are_read_from_zarr(tmp_path: Path) -> No
     assert repr(reopened(tmp_path / "x.zarr", mask_and_scale=False).attrs) == repr(attrs)
 
 
+def test_variables_that_stay_unchanged_are_not_encoded(path: Path) -> None:
+    def day(number: int, hour: int) -> xr.Dataset:
+        when = np.datetime64("2000-01-01", "ns") + np.timedelta64(hour, "h")
+        return xr.Dataset({"v": ("t", [float(number)]), "when": ((), when)})
+
+    day(1, 0).ambar.write(path)
+    day(2, 3).ambar.write(path, append_dim="t", mode="a-")
+    assert reopened(path).v.values.tolist() == [1.0, 2.0]
+    assert reopened(path).when.values == np.datetime64("2000-01-01")
+
+
 def test_lossless_bounds_allow_every_encoding(path: Path) -> None:
     dataset = xr.Dataset({"a": ("x", [1.0, -1.0])})
     for bound in (0, "lossless"):

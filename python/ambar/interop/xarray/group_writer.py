@@ -142,6 +142,9 @@ class WritableGroup(AbstractWritableDataStore):
             check_conversions(variables[name], name)
         encoded, attrs = self.encode({name: variables[name] for name in new}, attributes)
         old = {name: variables[name] for name in variables if name in existing}
+        if self._mode == "a-" and self._append_dim is not None:
+            for name in [name for name in old if self._append_dim not in old[name].dims]:
+                self._fitted(name, old.pop(name), existing[name])  # which does not change
         if self._mode != "r+":
             self._session.writer._create_group(self._path, self._group_attributes(attrs))
         for name, variable in self._like_existing(old, existing).items():
@@ -234,8 +237,6 @@ class WritableGroup(AbstractWritableDataStore):
         return new
 
     def _update(self, name: Any, variable: xr.Variable) -> None:
-        if self._mode == "a-" and self._append_dim and self._append_dim not in variable.dims:
-            return
         array = self._committed.array(name) if self._committed else None
         if array is None or variable.size == 0:
             return
