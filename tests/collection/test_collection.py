@@ -572,8 +572,13 @@ def test_types_that_differ(path: Path) -> None:
     assert cast.load("b").v.dtype == np.float32
     for first, value in (("i2", 70_000), ("u1", -1), ("f4", 1e300), ("i4", 0.5)):
         datasets = {"a": one(first), "b": xr.Dataset({"v": ("x", np.array([1, value]))})}
-        with pytest.raises(ValueError, match="which does not have all of its values"):
+        with pytest.raises(ValueError, match="cannot represent"):
             written(path.with_name(f"{first}.ambar"), datasets, on_mismatch="cast")
+    many = {f"d{n}": one("i8") if n != 300 else one("i8") + 70_000 for n in range(500)}
+    with ambar.open_collection(path.with_name("m.ambar"), "w-", on_mismatch="cast") as collection:
+        collection.add("a", one("i2"))
+        with pytest.raises(ValueError, match="dataset 'd300': v has values of int64 that int16"):
+            collection.add_many(many)
     with pytest.raises(ValueError, match=r"v has dtype float64, expected float32"):
         written(path.with_name("r.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="raise")
     with pytest.raises(ValueError, match="on_mismatch"):

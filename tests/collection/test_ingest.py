@@ -658,7 +658,7 @@ def test_a_large_variable_becomes_the_dtype_of_the_others(tmp_path: Path) -> Non
     np.testing.assert_array_equal(found, (content.walk.values.astype("f8") / 3).astype("f4"))
     shutil.rmtree(folder / "f1.zarr")
     write(content.assign(walk=content.walk.astype("f8") * 1e300), folder / "f1.zarr")
-    with pytest.raises(ValueError, match=r"f1\.zarr: walk: expected values of float32"):
+    with pytest.raises(ValueError, match=r"f1\.zarr: walk has values of float64 that"):
         ambar.ingest(folder, target, mode="w", on_mismatch="cast", **QUICK)
     done = ambar.ingest(folder, target, mode="w", on_mismatch="cast", on_error="skip", **QUICK)
     assert (done.converted, len(done.failed)) == (["f0"], 1)

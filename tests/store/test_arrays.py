@@ -352,6 +352,10 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
         ("U3", "abc"),
         ("M8[s]", np.datetime64("2024-01-01")),
         ("M8[s]", np.datetime64("NaT")),
+        ("m8[ns]", np.timedelta64(5, "s")),
+        ("f8", 2**63),
+        ("i8", -(2.0**63)),
+        ("c8", 2),
     ],
 )
 def test_fill_values_are_those_given(tmp_path: Path, dtype: str, value: Any) -> None:
@@ -379,6 +383,12 @@ def test_fill_values_are_those_given(tmp_path: Path, dtype: str, value: Any) -> 
         ("U3", "abcd"),
         ("M8[s]", np.datetime64("2024-01-01T00:00:00.5")),
         ("M8[s]", "tomorrow"),
+        ("M8[ns]", np.datetime64("3000-01-01")),
+        ("m8[ps]", np.timedelta64(10**6, "D")),
+        ("f4", 2**24 + 1),
+        ("f8", 2**63 - 1),
+        ("i8", 2.0**63),
+        ("c8", complex(1e300, 0)),
     ],
 )
 def test_fill_values_of_other_types_are_errors(tmp_path: Path, dtype: str, value: Any) -> None:

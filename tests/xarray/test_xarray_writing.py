@@ -100,8 +100,14 @@ def test_attributes_that_are_not_finite_are_read_from_zarr(tmp_path: Path) -> No
     assert repr(reopened(tmp_path / "x.zarr", mask_and_scale=False).attrs) == repr(attrs)
 
 
+def test_times_of_numpy_are_no_attributes(path: Path) -> None:
+    for value in (np.datetime64("2024-01-01", "ns"), np.array([1], "m8[ns]")):
+        with pytest.raises(TypeError, match="'t' is of type (datetime64|ndarray)"):
+            xr.Dataset(attrs={"t": value}).ambar.write(path, mode="w")
+
+
 def test_variables_that_stay_unchanged_are_not_encoded(path: Path) -> None:
-    def day(number: int, hour: int) -> xr.Dataset:
+    def day(number: int, hour: int) -> Any:
         when = np.datetime64("2000-01-01", "ns") + np.timedelta64(hour, "h")
         return xr.Dataset({"v": ("t", [float(number)]), "when": ((), when)})
 

@@ -107,15 +107,16 @@ impl InputValues {
 }
 
 /// Checks that values of a shape have the data type of the array at `path`: bytes of another type would be read as other
-/// values. Without values, strings are bytes too: Python's objects do not say which.
+/// values. An empty array of Python objects has the types `string` and `bytes`.
 pub fn check_dtype(
     path: &str,
     expected: &DataType,
     found: &DataType,
     shape: &[u64],
 ) -> ambar::Result<()> {
-    let no_strings = shape.contains(&0) && expected.size().is_none() && found.size().is_none();
-    if expected == found || no_strings {
+    let are_empty_strings =
+        shape.contains(&0) && expected.size().is_none() && found.size().is_none();
+    if expected == found || are_empty_strings {
         return Ok(());
     }
     let message = format!("expected values of {expected}, found values of {found}; convert them");

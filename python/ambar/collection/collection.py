@@ -663,7 +663,8 @@ class Collection(CommitContext, Refreshable, Viewable):
         TypeError
             If `variables` are not names.
         ValueError
-            If a dimension does not exist, or `out` has another shape or dtype.
+            If a dimension does not exist, a coordinate has a label repeatedly, or `out` has another
+            shape or dtype.
         IndexError
             If an index is out of range.
 

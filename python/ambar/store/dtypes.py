@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -93,28 +93,53 @@ def describe(path: str, dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
     return to_core(path, values)[0], values.dtype
 
 
-def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
-    """Return values in another dtype, of which only digits of floats are lost; None if others are.
+def can_convert(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Return whether `convert_exactly` converts values of a dtype if they have suitable values."""
+    is_real = source.kind in "biuf" and target.kind in "biufc"
+    return is_real or (source.kind == target.kind and source.kind in "cmMUS")
 
-    Integers that `dtype` does not have, finite values that would become infinite, and strings and
-    times that would be shortened are lost.
-    """
+
+def convert_exactly(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
+    """Return values in another dtype; None if that changes more than the precision of floats."""
     dtype = np.dtype(dtype)
     if values.dtype == dtype:
         return values
-    are_real = values.dtype.kind in "biuf" and dtype.kind in "biufc"
-    casting: Literal["unsafe", "same_kind"] = "unsafe" if are_real else "same_kind"
-    try:
-        with np.errstate(all="ignore"):
-            result = values.astype(dtype, casting=casting)
-            is_kept = result == values
-    except (TypeError, ValueError):
+    if not can_convert(values.dtype, dtype):
         return None
-    if dtype.kind in "fc":
-        is_kept |= np.isfinite(result)
-    if dtype.kind in "fcmM":
-        is_kept |= np.isnan(result) & np.isnan(values)
+    with np.errstate(all="ignore"):
+        try:
+            result = values.astype(dtype)
+        except OverflowError:  # of times
+            return None
+        is_kept = _are_kept(values, result)
     return result if np.all(is_kept) else None
+
+
+def _are_kept(values: npt.NDArray[Any], result: npt.NDArray[Any]) -> Any:
+    """Return whether converted values are the given ones, apart from the precision of floats."""
+    given, found = values.dtype, result.dtype
+    if found.kind == "c":
+        return _are_kept(values.real, result.real) & _are_kept(values.imag, result.imag)
+    if given.kind == found.kind == "f":
+        is_nan = np.isnan(values) & np.isnan(result)
+        return np.isfinite(result) | (values == result) | is_nan
+    if given.kind in "mM":
+        has_unit = np.datetime_data(given)[0] != "generic"
+        back = result.astype(given) if has_unit else result
+        return (back == values) | (np.isnat(values) & np.isnat(result))
+    if given.kind == "f" and found.kind in "iu":
+        return _are_inside(values, found) & (values == result)
+    if given.kind in "iu" and found.kind == "f":
+        return _are_inside(result, given) & (result.astype(given) == values)
+    is_same = result.astype(given) == values
+    return is_same if given.kind in "US" else is_same & ((result < 0) == (values < 0))
+
+
+def _are_inside(floats: npt.NDArray[Any], integers: np.dtype[Any]) -> Any:
+    """Return whether floats are within the limits of a dtype of integers."""
+    limits = np.iinfo(integers)
+    # The largest integer of 64 bits is rounded up to a float that is not one of them.
+    return (floats >= float(limits.min)) & (floats < float(limits.max) + 1)
 
 
 def to_bytes(path: str, value: Any, dtype: np.dtype[Any]) -> bytes:
@@ -123,16 +148,18 @@ def to_bytes(path: str, value: Any, dtype: np.dtype[Any]) -> bytes:
     Raises
     ------
     ValueError
-        If the value is not one of `dtype`. Only digits of floats may be lost.
+        If the value is not one of `dtype`; floats are rounded.
     """
-    if dtype.kind in "OT":
-        return value if isinstance(value, bytes) else str(value).encode()
+    if dtype.kind in "OT" and isinstance(value, str | bytes):
+        return _strings(path, np.array([value], dtype=object))[1][0]
     given = np.asarray(value)
-    fill = converted(given, dtype.newbyteorder("="))
+    fill = convert_exactly(given, dtype.newbyteorder("=")) if dtype.kind not in "OT" else None
     if given.ndim == 0 and fill is not None:
         return fill.tobytes()
+    expected = "str or bytes" if dtype.kind in "OT" else dtype
     raise _core.InvalidError(
-        f"{path}: expected a fill_value of {dtype}, found {value!r:.80}; give a value of this type"
+        f"{path}: expected a fill_value of {expected}, found {value!r:.80}; give a value of this "
+        "type"
     )
 
 

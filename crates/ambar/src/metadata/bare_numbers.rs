@@ -8,7 +8,7 @@ const TOKENS: [(&str, &str); 3] = [
 ];
 
 /// Replaces these tokens in a JSON document by objects, as in attributes that this library writes.
-pub(super) fn quoted(document: String) -> String {
+pub(super) fn replace_bare_numbers(document: String) -> String {
     let may_be_bare = |(at, _): (usize, &str)| {
         let before = document[..at].trim_end();
         before.ends_with([':', '[', ',', '-'])
@@ -58,7 +58,7 @@ mod tests {
             ("[\"NaN", "[\"NaN"),
             ("[NaN\\", "[{\"float\":\"nan\"}\\"),
         ] {
-            assert_eq!(quoted(document.into()), expected);
+            assert_eq!(replace_bare_numbers(document.into()), expected);
         }
     }
 }

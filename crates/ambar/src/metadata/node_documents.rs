@@ -365,7 +365,7 @@ pub(super) fn read_text(
         return Ok(None);
     };
     String::from_utf8(bytes)
-        .map(|text| Some(bare_numbers::quoted(text)))
+        .map(|text| Some(bare_numbers::replace_bare_numbers(text)))
         .map_err(|_| Error::corrupt(format!("{key} is not UTF-8; restore the file from a copy")))
 }
 

@@ -61,7 +61,7 @@ class DeferredReader:
                     break
                 remaining.popleft()
                 yield values
-                self._read_bytes += values.nbytes
+                self._read_bytes += values.size * stored.itemsize
                 if self._report is not None:
                     self._report(min(self._read_bytes, self._bytes), self._bytes)
         yield from (np.zeros(shape_of(box), dtype) for box in remaining)

@@ -27,7 +27,7 @@ from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
 from ambar.store.copies.selection import matching_names
-from ambar.store.dtypes import converted
+from ambar.store.dtypes import convert_exactly
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -168,10 +168,10 @@ def read_part(
             f"{name}: expected {stored}{shape}, found {values.dtype}{values.shape}; ingest the "
             "file when no other process writes it"
         )
-    if (found := converted(values, dtype)) is None:
+    if (found := convert_exactly(values, dtype)) is None:
         raise _core.InvalidError(
-            f"{name}: expected values of {dtype}, as in the first dataset, found others of "
-            f"{stored}; convert them, or use on_mismatch='family'"
+            f"{name} has values of {stored} that {dtype}, the dtype of the first dataset, cannot "
+            "represent; convert them, or use on_mismatch='family'"
         )
     return found
 

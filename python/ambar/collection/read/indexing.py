@@ -77,7 +77,7 @@ def row_ranges(
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
         return np.repeat(starts + first, counts) + within * step, counts
     listed = np.atleast_1d(np.asarray(wanted))
-    if not listed.size:  # of float64
+    if not listed.size:  # NumPy makes float64 of an empty list
         listed = listed.astype(np.int64)
     if listed.dtype.kind not in "iu" or listed.ndim != 1:
         raise _core.InvalidError(

@@ -9,7 +9,7 @@ from ambar import _core
 from ambar._util.arguments import OpenMode, check_choice, lengths_of
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.records import Record
-from ambar.store.error_bounds import ErrorBound, as_text, resolved
+from ambar.store.error_bounds import ErrorBound, as_text, is_lossy, resolved
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.writer import Profile
@@ -119,7 +119,7 @@ def check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) ->
         if variable is None:
             continue
         what = f"dataset {record.name!r}: encoding of {name}"
-        if options.get("error_bound") is not None and variable.type_name not in ("<f4", "<f8"):
+        if is_lossy(options.get("error_bound")) and variable.type_name not in ("<f4", "<f8"):
             raise _core.InvalidError(
                 f"{what}: an error bound needs float32 or float64, found "
                 f"{dtype_name(variable.type_name, variable.times)}; leave it out"

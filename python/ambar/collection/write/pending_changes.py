@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ambar.collection.storage.records import DeferredValues, Record, Variable, c
 from ambar.collection.storage.settings import VERSION, check_encoding
 from ambar.collection.write.family_writer import FEW, FamilyWriter
 from ambar.collection.write.writer_thread import WriterThread
-from ambar.store.dtypes import converted
+from ambar.store.dtypes import can_convert, convert_exactly
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -72,16 +72,19 @@ class PendingChanges:
 
         `values` are those of all datasets (datasets, ...), by variable.
         """
-        count = self._catalogue.count_new(names)
+        count, added = self._catalogue.count_new(names), 0
         if count > FEW:
-            record, writer = self._place(record)
+            placed, writer = self._place(record)
             rows = {
-                name: values[name][:count].astype(variable.values.dtype, copy=False)
-                for name, variable in record.variables.items()
+                name: _convert_rows(values[name][:count], variable.values.dtype)
+                for name, variable in placed.variables.items()
             }
-            self._catalogue.add_many(names[:count], writer.number, writer.add_rows(record, rows))
-        # Few datasets may yet change the family; the first invalid name raises its error.
-        for at in range(count if count > FEW else 0, len(names)):
+            if all(part is not None for part in rows.values()):
+                at = writer.add_rows(placed, cast("dict[str, np.ndarray]", rows))
+                self._catalogue.add_many(names[:count], writer.number, at)
+                added = count
+        # Few datasets may yet change the family; the first invalid name or value raises its error.
+        for at in range(added, len(names)):
             check_name(names[at])
             variables = {
                 name: variable._replace(values=np.array(values[name][at]))
@@ -182,15 +185,21 @@ class PendingChanges:
                 continue
             if policy == "family":
                 continue
-            cast = _cast(variable, first) if policy == "cast" else None
-            if cast is None:
-                why = ", which does not have all of its values" if policy == "cast" else ""
+            if policy == "raise" or not _is_castable(variable, first):
                 raise _core.InvalidError(
                     f"dataset {record.name!r}: {name} has dtype {_dtype(variable)}, expected "
-                    f"{_dtype(first)} as in the first dataset{why}; convert it, or create the "
+                    f"{_dtype(first)} as in the first dataset; convert it, or create the "
                     "collection with on_mismatch='family'"
                 )
-            changed[name] = cast
+            if isinstance(variable.values, DeferredValues):
+                values = variable.values.astype(first.type_name)
+            elif (values := convert_exactly(variable.values, first.type_name)) is None:
+                raise _core.InvalidError(
+                    f"dataset {record.name!r}: {name} has values of {_dtype(variable)} that "
+                    f"{_dtype(first)}, the dtype of the first dataset, cannot represent; convert "
+                    "them, or create the collection with on_mismatch='family'"
+                )
+            changed[name] = variable._replace(values=values, type_name=first.type_name)
         if not changed:
             return record
         return record._replace(variables={**record.variables, **changed})
@@ -211,16 +220,15 @@ def _dtype(variable: Variable | Column) -> str:
     return dtype_name(variable.type_name, variable.times)
 
 
-def _cast(variable: Variable, first: Column) -> Variable | None:
+def _is_castable(variable: Variable, first: Column) -> bool:
     strings = ("string", "bytes")
     if variable.times or first.times or {first.type_name, variable.type_name}.intersection(strings):
-        return None
-    given = variable.values
-    if isinstance(given, DeferredValues):
-        castable = np.can_cast(given.dtype, first.type_name, "same_kind")
-        values = given.astype(first.type_name) if castable else None
-    else:
-        values = converted(given, first.type_name)
-    if values is None:
-        return None
-    return variable._replace(values=values, type_name=first.type_name)
+        return False
+    return can_convert(variable.values.dtype, np.dtype(first.type_name))
+
+
+def _convert_rows(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray | None:
+    """Return values in another dtype; None if it cannot represent these numbers."""
+    if can_convert(values.dtype, dtype):
+        return convert_exactly(values, dtype)
+    return values.astype(dtype, copy=False)

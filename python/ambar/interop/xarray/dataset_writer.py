@@ -253,7 +253,7 @@ class Session:
 
         Values with an error bound are copied losslessly, so that no value changes twice.
         """
-        if array.error_bound:
+        if array.error_bound is not None:
             warn(
                 f"{path}: the array becomes longer in another dimension than its first, and is "
                 "stored without loss from now on, because a second encoding would add to the "

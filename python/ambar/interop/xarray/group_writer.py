@@ -20,6 +20,7 @@ from ambar._util.user_warnings import warn
 from ambar.interop.xarray.encoding import ArrayEncoding, check_conversions
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.store.dtypes import refuse_arrays
+from ambar.store.error_bounds import is_lossy
 from ambar.store.nodes import check_reserved
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class WritableGroup(AbstractWritableDataStore):
 
     def encode_attribute(self, a: Any) -> Any:
         """Return an attribute as a value that JSON can represent."""
+        if isinstance(a, np.ndarray | np.generic) and a.dtype.kind in "mM":
+            return a  # xarray would return integers for some units
         return encode_zarr_attr_value(a)
 
     def store(
@@ -249,7 +252,7 @@ class WritableGroup(AbstractWritableDataStore):
     def _create(self, name: str, variable: xr.Variable, *, explicit: bool) -> None:
         attributes = dict(variable.attrs)
         encoding = ArrayEncoding.of(variable, name, explicit=explicit)
-        if encoding.error_bound is not None and LOSSY_BOUND in attributes:
+        if is_lossy(encoding.error_bound) and LOSSY_BOUND in attributes:
             warn(
                 f"variable {name!r} was read from an array with the error bound "
                 f"{attributes[LOSSY_BOUND]}: its errors and those of the new bound add up, and the "
@@ -305,7 +308,7 @@ def json_attributes(attributes: Mapping[Any, Any], owner: str) -> dict[str, Any]
 
 
 def _plain(value: Any, place: str) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "mM":
         value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): _plain(part, place) for key, part in value.items()}

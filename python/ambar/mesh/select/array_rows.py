@@ -36,10 +36,10 @@ def read_array_rows(
             f"invalid rows of {name!r}: {rows!r:.80}; expected a slice, integers or bools"
         )
     [part] = Selection.of(key, (math.prod(grid),)).parts
+    wanted: slice | np.ndarray
     if isinstance(part, range):
-        wanted: slice | np.ndarray = slice(
-            part.start, part.stop if part.stop >= 0 else None, part.step
-        )
+        stop = part.stop if part.stop >= 0 else None
+        wanted = slice(part.start, stop, part.step) if part else slice(0)
     else:
         wanted = part.view(np.int64)
     if len(grid) == 1:
