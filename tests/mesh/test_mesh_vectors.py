@@ -69,6 +69,8 @@ def test_a_part_of_the_range_is_that_of_each_component(
     np.testing.assert_array_equal(opened.read_array("v"), read["v"])
     np.testing.assert_array_equal(opened.read_array("w", rows=[5, 900, 7]), read["w"][[5, 900, 7]])
     np.testing.assert_array_equal(opened.read_array("v", rows=slice(9, 99)), read["v"][9:99])
+    for key in (slice(9, None, -2), slice(-(10**6), None, -1)):
+        np.testing.assert_array_equal(opened.read_array("v", rows=key), read["v"][key])
     part = ambar.read_mesh(path, region=(3, 9, 3, 9, 3, 9), original_ids=True, point_data=["v"])
     ids = part["vtkOriginalPointIds"]
     place = np.empty(mesh.n_points, int)
