@@ -57,8 +57,8 @@ def open_collection(
     on_mismatch : {"family", "cast", "raise"}, default "family"
         What happens to a variable whose dtype differs from that of the first dataset that has the
         variable: "family" stores the dataset in another family, "cast" converts the values to the
-        first dtype, and raises ValueError if more than digits of floats would be lost, "raise"
-        raises ValueError.
+        first dtype (floats are rounded) and raises ValueError for values that it cannot
+        represent, "raise" raises ValueError.
     directory : bool, default False
         Write a new store as a folder of files instead of a single file.
     fsync : bool, default True

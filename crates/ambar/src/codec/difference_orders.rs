@@ -50,7 +50,7 @@ pub(super) fn suits_other_order(dtype: &DataType, raw: &[u8], order: usize) -> R
     Ok(bits.iter().any(|other| other + MIN_GAIN < bits[order]))
 }
 
-/// The mean number of bits of the finite values, in multiples of `unit`; 0 if there are none.
+/// The mean number of bits of the finite values, in multiples of `unit`; 0 without finite values.
 fn mean_bits(groups: &[Vec<f64>], unit: f64) -> f64 {
     let finite = || groups.iter().flatten().filter(|x| x.is_finite());
     let bits = finite().map(|x| u64::BITS - ((x / unit).abs() as u64).leading_zeros());

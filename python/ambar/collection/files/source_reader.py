@@ -156,7 +156,7 @@ def read_part(
     Raises
     ------
     ValueError
-        If `dtype` does not have the values.
+        If `dtype` cannot represent the values.
     CorruptError
         If the file is damaged, or no longer has such values.
     """

@@ -146,8 +146,9 @@ class WritableGroup(AbstractWritableDataStore):
         encoded, attrs = self.encode({name: variables[name] for name in new}, attributes)
         old = {name: variables[name] for name in variables if name in existing}
         if self._mode == "a-" and self._append_dim is not None:
+            # Other variables do not change: only their dimensions are checked.
             for name in [name for name in old if self._append_dim not in old[name].dims]:
-                self._fitted(name, old.pop(name), existing[name])  # which does not change
+                self._fitted(name, old.pop(name), existing[name])
         if self._mode != "r+":
             self._session.writer._create_group(self._path, self._group_attributes(attrs))
         for name, variable in self._like_existing(old, existing).items():
