@@ -316,6 +316,9 @@ class Writer:
     ) -> None:
         """Append rows; `data`: consecutive buffers, or bytes; `shape`: of all rows."""
 
+    def dtype(self, path: str) -> str:
+        """Return the name of the dtype of an array, including uncommitted arrays."""
+
     def extend(self, path: str, rows: int) -> None:
         """Make an array longer along its first dimension."""
 

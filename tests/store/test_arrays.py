@@ -558,6 +558,30 @@ def test_first_region_after_a_commit_keeps_stored_chunks_readable(
     assert ambar.open_store(path)["a"][...].tolist() == expected
 
 
+def test_numbers_and_lists_are_written_in_the_dtype_of_the_array(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        for name, dtype in {"f": "f4", "i": "u1", "c": "c16", "s": str, "t": "M8[s]"}.items():
+            writer.create_array(name, shape=(0,), dtype=dtype)
+        writer.append("f", [1, 2], [0.1])
+        writer.append("i", [255.0], (0,))
+        writer.append("c", [1])
+        writer.append("s", ["é", "ab"])
+        writer.append("t", [np.datetime64("2026-01-01")])
+        writer.create_array("0", shape=(), dtype="f8")
+        writer.write_region("0", 3, ())
+        for name, wrong in (("i", [256]), ("i", [0.5]), ("f", [2**24 + 1]), ("f", np.ones(1, "f8"))):
+            with pytest.raises(ValueError, match=f"{name}: expected values of"):
+                writer.append(name, wrong)
+    store = ambar.open_store(path)
+    np.testing.assert_array_equal(store["f"][...], np.array([1, 2, 0.1], "f4"))
+    assert store["i"][...].tolist() == [255, 0]
+    assert store["c"][...].tolist() == [1]
+    assert store["s"][...].tolist() == ["é", "ab"]
+    assert store["t"][...].tolist() == [np.datetime64("2026-01-01", "s").item()]
+    assert store["0"][...] == 3
+
+
 def test_the_type_of_profiles_has_all_profiles(tmp_path: Path) -> None:
     profiles = get_args(Profile)
     for profile in profiles:

@@ -25,7 +25,7 @@ use crate::errors::OrRaise;
 use crate::exclusive_writer::ExclusiveWriter;
 use crate::json::JsonObject;
 use crate::kinds::{Table, selection};
-use crate::memory::BorrowedBuffer;
+use crate::memory::{BorrowedBuffer, numpy_dtype};
 use crate::progress::{Progress, check_cancelled};
 use crate::region::Region;
 use crate::regions::SharedCommit;
@@ -253,6 +253,13 @@ impl Writer {
         self.with(py, |writer| {
             writer.choose_codecs(path, &shape, ArrayData::Fixed(values.bytes()))
         })
+    }
+
+    /// The name of the data type of an array, including uncommitted arrays.
+    fn dtype(&self, py: Python<'_>, path: &str) -> PyResult<String> {
+        let read = |writer: &mut StoreWriter| writer.type_and_shape(path);
+        let (dtype, _) = self.inner.with(py, read)?;
+        Ok(numpy_dtype(&dtype))
     }
 
     /// Makes an array longer along its first dimension.

@@ -23,7 +23,7 @@ from ambar._util.arguments import (
 )
 from ambar._util.commit_context import CommitContext
 from ambar._util.output_files import name_target_on_full_disk
-from ambar.store.dtypes import as_unmasked_array, describe, to_bytes, to_core
+from ambar.store.dtypes import as_unmasked_array, convert_exactly, describe, to_bytes, to_core
 from ambar.store.error_bounds import (
     as_text,
     bound_of_limits,
@@ -359,6 +359,9 @@ class Writer(CommitContext):
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array of the same dtype.
 
+        Python numbers and lists have no dtype: they are converted if the array's dtype has their
+        values. Floats are rounded.
+
         Chunks and shards that the region covers partly are read, merged and written again. In an
         array with an error bound, merged chunks are stored without loss, so that no value changes
         twice: choose chunks that the regions cover completely.
@@ -390,7 +393,7 @@ class Writer(CommitContext):
                [0., 0., 3., 4.]])
         """
         path = relative(path)
-        values = as_unmasked_array(path, data)
+        values = self._as_array(path, data)
         dtype, native = to_core(path, values)
         check_range(path, values, self._limits.get(path))
         first = lengths_of(path, "start", start)
@@ -407,7 +410,8 @@ class Writer(CommitContext):
         path : str
             The path of the array.
         *data : array_like
-            Arrays of the array's dtype and shape, except for the first dimension.
+            Arrays of the array's dtype and shape, except for the first dimension; or lists, which
+            are converted as in `write_region`.
 
         Raises
         ------
@@ -425,7 +429,7 @@ class Writer(CommitContext):
         (12,)
         """
         path = relative(path)
-        pieces = [as_unmasked_array(path, piece) for piece in data]
+        pieces = [self._as_array(path, piece) for piece in data]
         if not pieces:
             return
         for piece in pieces:
@@ -445,6 +449,17 @@ class Writer(CommitContext):
         arrays = [part for _, part in native if not isinstance(part, list)]
         parts = values if isinstance(values, list) else arrays
         self._core.append(path, parts, dtype, shape)
+
+    def _as_array(self, path: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return data for the array at `path`: Python objects in its dtype, if that keeps them."""
+        values = as_unmasked_array(path, data)
+        if not isinstance(data, list | tuple | bool | int | float | complex | str | bytes):
+            return values
+        dtype = self._core.dtype(path)
+        if dtype in ("string", "bytes"):
+            return np.asarray(data, dtype=object)
+        converted = convert_exactly(values, dtype)
+        return values if converted is None else converted
 
     def remove(self, path: str) -> None:
         """Remove an array, or a group with its members.
