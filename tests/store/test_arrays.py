@@ -570,7 +570,8 @@ def test_numbers_and_lists_are_written_in_the_dtype_of_the_array(tmp_path: Path)
         writer.append("t", [np.datetime64("2026-01-01")])
         writer.create_array("0", shape=(), dtype="f8")
         writer.write_region("0", 3, ())
-        for name, wrong in (("i", [256]), ("i", [0.5]), ("f", [2**24 + 1]), ("f", np.ones(1, "f8"))):
+        doubles = np.ones(1, "f8")
+        for name, wrong in (("i", [256]), ("i", [0.5]), ("f", [2**24 + 1]), ("f", doubles)):
             with pytest.raises(ValueError, match=f"{name}: expected values of"):
                 writer.append(name, wrong)
     store = ambar.open_store(path)
