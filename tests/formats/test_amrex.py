@@ -5,7 +5,7 @@ from __future__ import annotations
 import filecmp
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 
 import ambar
 from tests.helpers import plotfile_writer, plotfiles
-from tests.helpers.amrex_plotfiles import write_plotfile
+from tests.helpers.amrex_plotfiles import smooth, steep, write_plotfile
 from tests.helpers.command_line import run
 from tests.helpers.sample_outputs import amrex_sample
 
@@ -607,6 +607,30 @@ def test_cylindrical_plotfiles_have_no_volumes(tmp_path: Path) -> None:
         with pytest.raises(ambar.NotFoundError, match=message):
             read()
     assert amr.mean("density", weight=None) == pytest.approx(2.0)
+    # Distances from Cartesian formulas would be wrong.
+    assert not {"radius", "cylindrical_radius", "spherical_radius"}.intersection(amr.derived_fields)
+    with pytest.raises(ambar.NotFoundError, match="'radius' is not defined for these data"):
+        amr.profile("radius", "density", weight=None)
+
+
+def test_fields_named_mass_and_volume_are_not_the_default_weights(tmp_path: Path) -> None:
+    def results(name: str, **more: Callable[..., np.ndarray]) -> list[float]:
+        velocities = {f"{axis}_velocity": smooth for axis in "xyz"}
+        fields = {"density": steep, **velocities, **more}
+        amr = ambar.open_snapshot(write_plotfile(tmp_path / name, fields=fields)).amr
+        return [
+            *(amr.mean("density"), amr.std("density"), amr.mean("density", weight="mass")),
+            *(amr.quantile("density", 0.3), amr.sum("kinetic_energy")),
+            *(*amr.center_of_mass(), *amr.bulk_velocity(), *amr.find_center("com")),
+            *(*amr.angular_momentum(), amr.velocity_dispersion()[0, 0]),
+            *(float(amr.phase("density", "x_velocity").sum()), float(amr.histogram("density")[5])),
+            *(float(amr.profile("x", "density", bins=4)["density"][2]),),
+        ]
+
+    assert results("plt00001", mass=smooth, volume=smooth) == results("plt00000")
+    amr = ambar.open_snapshot(tmp_path / "plt00001").amr
+    assert amr.sum("mass") != amr.sum("cell_mass")
+    assert amr.statistics(["density"], weight="mass").weight == "cell_mass"
 
 
 def test_errors_write_boxes_as_cell_h_does(tmp_path: Path) -> None:

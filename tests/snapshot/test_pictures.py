@@ -536,6 +536,9 @@ def test_curved_coordinates_have_their_form(tmp_path: Path) -> None:
     assert axes.get_xlim() == pytest.approx((-10, 10))
     ring = draw(snapshot, plot(slice_at=0.5, axis="x")).axes[0]
     assert ring.get_xlabel() == "$\\theta$ [$\\mathrm{rad}$]"
+    for integrate in (snapshot.amr.project, snapshot.amr.map):
+        with pytest.raises(ValueError, match="expected Cartesian coordinates for an integral"):
+            integrate("density", axis="z")
 
 
 def test_fields_of_plasmas_are_cut_in_readable_lengths(tmp_path: Path) -> None:

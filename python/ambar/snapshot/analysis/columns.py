@@ -18,10 +18,15 @@ AUTO = "auto"
 
 
 def weight_name(rows: FieldRows, weight: str | None) -> str | None:
-    """Return the column of a weight, None for no weight."""
+    """Return the column of a weight, None for no weight.
+
+    "volume" and "mass" are those of cells, also if a field has this name.
+    """
     if weight == AUTO:
-        return "volume" if is_cells(rows) else None
-    return weight
+        weight = "volume" if is_cells(rows) else None
+    of_cell = f"cell_{weight}"
+    has_other = weight in ("volume", "mass") and weight in rows.fields
+    return of_cell if has_other and of_cell in rows.derived_fields else weight
 
 
 def components(vector: str, ndim: int) -> list[str]:

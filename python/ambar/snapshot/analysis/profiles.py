@@ -308,7 +308,10 @@ def phase(
 
     if x == y:
         raise InvalidError(f"expected two different columns, found {x!r} twice")
-    weight = None if weight is None else weight_name(rows, weight)
+    if weight is None:
+        field = weight_name(rows, field) or field
+    else:
+        weight = weight_name(rows, weight)
     units = units_of(rows, [x, y, field], units, [field])
     factor = unit_factor(rows, field, units[field])
     pair: Any = bins if isinstance(bins, tuple) else (bins, bins)

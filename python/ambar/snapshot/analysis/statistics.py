@@ -278,7 +278,8 @@ def angular_momentum(rows: FieldRows, selection: Selection, *, is_specific: bool
         raise UnsupportedError(
             f"expected data of 3 dimensions for the angular momentum, found {rows.info.ndim}"
         )
-    found = moments(rows, components("specific_angular_momentum", 3), "mass", selection)
+    weight = weight_name(rows, "mass")
+    found = moments(rows, components("specific_angular_momentum", 3), weight, selection)
     return np.asarray((found.means if is_specific else found.totals)[:, 0])
 
 

@@ -132,51 +132,62 @@ _ROWS: dict[str, list[Formula]] = {
     "mass": ["msink", "mass_cl", "particle_mass"],
     "birth_time": ["birth_epoch", "tform"],
 }
-_BOTH: dict[str, list[Formula]] = {
-    "velocity_magnitude": [*_magnitudes("velocity")],
-    "relative_speed": [*_magnitudes("relative_velocity")],
-    "kinetic_energy": ["0.5 * mass * relative_speed**2"],
-    "specific_angular_momentum_x": [
-        "relative_position_y * relative_velocity_z - relative_position_z * relative_velocity_y"
-    ],
-    "specific_angular_momentum_y": [
-        "relative_position_z * relative_velocity_x - relative_position_x * relative_velocity_z"
-    ],
-    "specific_angular_momentum_z": [
-        "relative_position_x * relative_velocity_y - relative_position_y * relative_velocity_x"
-    ],
-    "specific_angular_momentum_magnitude": [*_magnitudes("specific_angular_momentum")],
-    **{f"angular_momentum_{a}": [f"mass * specific_angular_momentum_{a}"] for a in AXES},
-    "angular_momentum_magnitude": ["mass * specific_angular_momentum_magnitude"],
-    "radius": [*_magnitudes("relative_position")],
-    "spherical_radius": ["radius"],
-    "spherical_theta": [(("cylindrical_radius", "cylindrical_z"), np.arctan2)],
-    "spherical_phi": ["cylindrical_theta"],
-    "cylindrical_radius": ["sqrt(frame_position_x**2 + frame_position_y**2)"],
-    "cylindrical_theta": [(("frame_position_y", "frame_position_x"), np.arctan2)],
-    "cylindrical_z": ["frame_position_z"],
-    "velocity_cylindrical_radius": [
-        "(frame_position_x * frame_velocity_x + frame_position_y * frame_velocity_y)"
-        f" / max(cylindrical_radius, {_TINY})"
-    ],
-    "velocity_cylindrical_theta": [
-        "(frame_position_x * frame_velocity_y - frame_position_y * frame_velocity_x)"
-        f" / max(cylindrical_radius, {_TINY})"
-    ],
-    "velocity_cylindrical_z": ["frame_velocity_z"],
-    "velocity_spherical_radius": [
-        "(relative_position_x * relative_velocity_x + relative_position_y * relative_velocity_y"
-        f" + relative_position_z * relative_velocity_z) / max(radius, {_TINY})",
-        "(relative_position_x * relative_velocity_x + relative_position_y * relative_velocity_y)"
-        f" / max(radius, {_TINY})",
-        f"relative_position_x * relative_velocity_x / max(radius, {_TINY})",
-    ],
-    "velocity_spherical_theta": [
-        "(frame_position_z * velocity_cylindrical_radius - cylindrical_radius * frame_velocity_z)"
-        f" / max(radius, {_TINY})"
-    ],
-    "velocity_spherical_phi": ["velocity_cylindrical_theta"],
-}
+
+
+def _velocities(mass: str) -> dict[str, list[Formula]]:
+    """Return formulas of velocities, also in curvilinear coordinates; `mass` is that of a row."""
+    return {
+        "velocity_magnitude": [*_magnitudes("velocity")],
+        "relative_speed": [*_magnitudes("relative_velocity")],
+        "kinetic_energy": [f"0.5 * {mass} * relative_speed**2"],
+    }
+
+
+def _positions(mass: str) -> dict[str, list[Formula]]:
+    """Return formulas of Cartesian positions, and of velocities relative to them."""
+    return {
+        "specific_angular_momentum_x": [
+            "relative_position_y * relative_velocity_z - relative_position_z * relative_velocity_y"
+        ],
+        "specific_angular_momentum_y": [
+            "relative_position_z * relative_velocity_x - relative_position_x * relative_velocity_z"
+        ],
+        "specific_angular_momentum_z": [
+            "relative_position_x * relative_velocity_y - relative_position_y * relative_velocity_x"
+        ],
+        "specific_angular_momentum_magnitude": [*_magnitudes("specific_angular_momentum")],
+        **{f"angular_momentum_{a}": [f"{mass} * specific_angular_momentum_{a}"] for a in AXES},
+        "angular_momentum_magnitude": [f"{mass} * specific_angular_momentum_magnitude"],
+        "radius": [*_magnitudes("relative_position")],
+        "spherical_radius": ["radius"],
+        "spherical_theta": [(("cylindrical_radius", "cylindrical_z"), np.arctan2)],
+        "spherical_phi": ["cylindrical_theta"],
+        "cylindrical_radius": ["sqrt(frame_position_x**2 + frame_position_y**2)"],
+        "cylindrical_theta": [(("frame_position_y", "frame_position_x"), np.arctan2)],
+        "cylindrical_z": ["frame_position_z"],
+        "velocity_cylindrical_radius": [
+            "(frame_position_x * frame_velocity_x + frame_position_y * frame_velocity_y)"
+            f" / max(cylindrical_radius, {_TINY})"
+        ],
+        "velocity_cylindrical_theta": [
+            "(frame_position_x * frame_velocity_y - frame_position_y * frame_velocity_x)"
+            f" / max(cylindrical_radius, {_TINY})"
+        ],
+        "velocity_cylindrical_z": ["frame_velocity_z"],
+        "velocity_spherical_radius": [
+            "(relative_position_x * relative_velocity_x + relative_position_y * relative_velocity_y"
+            f" + relative_position_z * relative_velocity_z) / max(radius, {_TINY})",
+            "(relative_position_x * relative_velocity_x"
+            f" + relative_position_y * relative_velocity_y) / max(radius, {_TINY})",
+            f"relative_position_x * relative_velocity_x / max(radius, {_TINY})",
+        ],
+        "velocity_spherical_theta": [
+            "(frame_position_z * velocity_cylindrical_radius"
+            f" - cylindrical_radius * frame_velocity_z) / max(radius, {_TINY})"
+        ],
+        "velocity_spherical_phi": ["velocity_cylindrical_theta"],
+    }
+
 
 _VECTORS = (
     "magnetic_field_strength",
@@ -194,7 +205,19 @@ _FRAME = [
 ]
 _SIZES = ("cell_volume", "jeans_number", "virial_parameter")
 """Fields that depend on the sides of cells."""
-NAMES = frozenset([*_CODES, *_CELLS, *_ROWS, *_BOTH, *_FRAME, *_SIZES, *GRADIENTS, "age"])
+NAMES = frozenset(
+    [
+        *_CODES,
+        *_CELLS,
+        *_ROWS,
+        *_velocities("mass"),
+        *_positions("mass"),
+        *_FRAME,
+        *_SIZES,
+        *GRADIENTS,
+        "age",
+    ]
+)
 """The names of all fields in the catalog."""
 SOURCES = frozenset([*_CODES, *_ROWS])
 """Those that codes store, by these or other names."""
@@ -260,8 +283,8 @@ def cell_formulas(
         ],
     }
     if is_cartesian:
-        measures["cell_volume"] = [volume]
-    return _of_dimension({**_CODES, **measures, **_CELLS, **_BOTH}, ndim)
+        measures |= {"cell_volume": [volume], **_positions("cell_mass")}
+    return _of_dimension({**_CODES, **measures, **_CELLS, **_velocities("cell_mass")}, ndim)
 
 
 def row_formulas(
@@ -269,7 +292,8 @@ def row_formulas(
 ) -> dict[str, list[Formula]]:
     """Return the formulas of fields of particles, sinks and clumps."""
     age: Formula = (("birth_time",), partial(_ages, time, cosmology, unit_t))
-    return _of_dimension({**_ROWS, **_BOTH, "age": [age]}, ndim)
+    shared = _velocities("mass") | _positions("mass")
+    return _of_dimension({**_ROWS, **shared, "age": [age]}, ndim)
 
 
 def _of_dimension(catalog: dict[str, list[Formula]], ndim: int) -> dict[str, list[Formula]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar.snapshot.derived.catalog import (
@@ -22,6 +22,9 @@ from ambar.snapshot.derived.registry import FIELDS
 from ambar.snapshot.field_names import ALIASES, DENSITIES_OF_TOTALS, quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
 from ambar.snapshot.units import ABSOLUTE, DIMENSIONS, GIVE_UNITS, Units
+
+if TYPE_CHECKING:
+    from ambar.snapshot.run_info import RunInfo
 
 Definition = tuple[str, str | tuple[list[str], Callable[..., Any] | _core.Region]]
 """A column and its formula, in the names of columns."""
@@ -246,19 +249,31 @@ class Resolution:
         return repr(float(number))
 
 
-def check_integrals(columns: Mapping[str, str]) -> None:
-    """Refuse totals of a cell, whose integral along a line of sight depends on the sizes of cells.
+def check_integrals(columns: Mapping[str, str], info: RunInfo) -> None:
+    """Refuse integrals along a line of sight that are not defined.
+
+    Those of totals of a cell depend on the sizes of cells, and curvilinear coordinates are not
+    lengths.
 
     Parameters
     ----------
     columns
         The columns of the fields to integrate, by requested name.
+    info
+        The information on the run.
 
     Raises
     ------
     ValueError
-        If one of them is a total; the message names its density.
+        If one of them is a total; the message names its density. If the data have three dimensions
+        and are not in Cartesian coordinates.
     """
+    coordinates = getattr(info, "coordinates", "cartesian")
+    if info.ndim == 3 and coordinates != "cartesian":
+        raise _core.InvalidError(
+            f"expected Cartesian coordinates for an integral along the line of sight, found "
+            f"{coordinates} ones; draw a slice, or give a weight for a mean along a coordinate"
+        )
     for name, column in columns.items():
         if column == "cell_volume":
             advice = "use a mean with weight='volume', or sum('cell_volume')"

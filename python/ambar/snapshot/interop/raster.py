@@ -144,7 +144,7 @@ def raster_reader(
     weight = options.get("weight", "")
     request = amr._request([field] if weight in (None, "", "volume") else [field, weight])
     if weight is None:
-        check_integrals({field: request.columns[field]})
+        check_integrals({field: request.columns[field]}, amr.info)
     units, factor = units_of(amr, request, field, unit, is_integral=weight is None)
     arguments = {**options, "field": request.columns[field], "level": level, "threads": threads}
     if weight in request.columns:

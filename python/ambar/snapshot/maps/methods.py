@@ -178,7 +178,7 @@ class CellMaps:
         request = maps.MapRequest(tuple(names), view, kind, weight, selection)
         exponent = 1 if request.statistic == "integral" else 0
         if exponent:
-            check_integrals(rows._request(names).columns)
+            check_integrals(rows._request(names).columns, rows.info)
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, self._footprint())
         axes = [name for name in AXES if name not in request.view.dims]
@@ -257,7 +257,7 @@ class CellMaps:
                 f"velocity_cube: expected the name of one field, found {field!r:.80}; call it for "
                 "each field"
             )
-        check_integrals(rows._request([field]).columns)
+        check_integrals(rows._request([field]).columns, rows.info)
         if not isinstance(bins, SupportsIndex):
             raise TypeError(f"invalid bins: expected an integer, found {bins!r:.80}; give a number")
         if bins < 1:
