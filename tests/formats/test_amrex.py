@@ -14,7 +14,7 @@ import pytest
 
 import ambar
 from tests.helpers import plotfile_writer, plotfiles
-from tests.helpers.amrex_plotfiles import smooth, steep, write_plotfile
+from tests.helpers.amrex_plotfiles import BOXES_3D, smooth, steep, write_plotfile
 from tests.helpers.command_line import run
 from tests.helpers.sample_outputs import amrex_sample
 
@@ -347,6 +347,59 @@ def test_particles_without_a_header_are_not_left_out(
     assert len(ambar.open_snapshot(path).amr.read()) > 0
     done = ambar.convert(path, tmp_path / "x.ambar", components=["cells"])
     assert done.left_out == {}
+
+
+def write_species(folder: Path, counts: list[list[int]]) -> None:
+    """Write particles with the components mass and q; `counts` by level and box of `BOXES_3D`."""
+    random, number = np.random.default_rng(3), 0
+    lines = ["Version_Two_Dot_One_double", "3", "1", "mass", "1", "q", "1"]
+    lines += [str(sum(map(sum, counts))), "100", str(len(counts) - 1)]
+    lines += [str(len(grids)) for grids in counts]
+    for level, grids in enumerate(counts):
+        place = folder / f"Level_{level}"
+        place.mkdir(parents=True)
+        corners = [
+            " ".join(f"({','.join(map(str, one))})" for one in box) for box in BOXES_3D[level]
+        ]
+        boxes = "".join(f"({corner} (0,0,0))\n" for corner in corners)
+        (place / "Particle_H").write_text(f"({len(grids)} 0\n{boxes})\n")
+        for file, count in enumerate(grids):
+            lines.append(f"{file} {count} 0")
+            numbers = np.arange(number, number + count, dtype=np.uint64) + 1
+            number += count
+            # The highest bit is that of valid particles; the id and 24 bits of the process follow.
+            packed = np.uint64(1 << 63) | (numbers << np.uint64(24))
+            parts = [packed >> np.uint64(32), packed & np.uint64(2**32 - 1), numbers]
+            ints = np.column_stack([part.astype("<u4") for part in parts])
+            if count:
+                reals = random.random((count, 4))
+                (place / f"DATA_{file:05d}").write_bytes(ints.tobytes() + reals.tobytes())
+    (folder / "Header").write_text("\n".join(lines) + "\n")
+
+
+def test_species_on_fewer_levels_than_the_cells(tmp_path: Path) -> None:
+    folder = write_plotfile(tmp_path / "plt00000")
+    write_species(folder / "dust", [[5, 2]])
+    ambar.convert(folder, tmp_path / "x.ambar", fsync=False)
+    ambar.export(tmp_path / "x.ambar", tmp_path / "again")
+    same_files(folder, tmp_path / "again")
+
+
+def test_copies_of_some_columns_of_particles_are_exported(tmp_path: Path) -> None:
+    folder = write_plotfile(tmp_path / "plt00000")
+    write_species(folder / "dust", [[5, 2], [3, 0]])
+    ambar.convert(folder, tmp_path / "x.ambar", fsync=False)
+    fields = ["density", "dust/mass"]
+    ambar.convert(tmp_path / "x.ambar", tmp_path / "y.ambar", fields=fields, fsync=False)
+    copy = ambar.open_snapshot(tmp_path / "y.ambar")
+    stored = set(copy.species["dust"].fields)
+    assert stored - set(copy.components["particles/dust"]) == {"file_row"}
+    ambar.export(tmp_path / "y.ambar", tmp_path / "again")
+    again = ambar.open_snapshot(tmp_path / "again").species["dust"].read()
+    assert "q" not in again.columns
+    expected = ambar.open_snapshot(folder).species["dust"].read(list(again.columns))
+    for name in expected.columns:
+        np.testing.assert_array_equal(again[name], expected[name])
 
 
 def test_omitted_parts_are_reported(

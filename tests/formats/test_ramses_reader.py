@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import ambar
+from tests.helpers import sample_outputs
 from tests.helpers.paths import RAMSES, RAMSES_CASES
 from tests.helpers.ramses_outputs import (
     PARTICLES,
@@ -504,6 +506,32 @@ def test_regions_of_sinks_have_the_dimensions_of_the_run(way: str, tmp_path: Pat
                 rows.read(region=region)
         with pytest.raises(ValueError, match=r"expected .* of 3 numbers"):
             snapshot.load(region=region)
+
+
+@pytest.mark.parametrize("name", ["level", "x", "domain", "potential"])
+def test_fields_with_the_names_of_other_columns(name: str, way: str, tmp_path: Path) -> None:
+    shutil.copytree(sample_outputs.output("gravpart"), tmp_path / "output_00002")
+    descriptor = tmp_path / "output_00002" / "hydro_file_descriptor.txt"
+    descriptor.write_text(descriptor.read_text().replace("pressure", name))
+    renamed = read(tmp_path / "output_00002", way, tmp_path)
+    original = ambar.open_snapshot(sample_outputs.output("gravpart"))
+    assert f"{name}_field" in renamed.components["hydro"]
+    places = ["level", "ix", "iy", "iz"]
+    found = renamed.amr.read([*places, f"{name}_field", "potential"])
+    expected = original.amr.read([*places, "pressure", "potential"])
+    order, true = (sample_outputs.by_place(rows) for rows in (found, expected))
+    for column, same in ((f"{name}_field", "pressure"), ("potential", "potential")):
+        np.testing.assert_array_equal(found[column][order], expected[same][true])
+
+
+def test_an_output_of_a_tree_alone_is_not_converted(tmp_path: Path) -> None:
+    shutil.copytree(sample_outputs.output("sedov"), tmp_path / "output_00002")
+    for pattern in ("hydro*", "namelist.txt"):
+        for file in (tmp_path / "output_00002").glob(pattern):
+            file.unlink()
+    with pytest.raises(KeyError, match="output_00002: expected hydro, .* found only the tree"):
+        ambar.convert(tmp_path / "output_00002", tmp_path / "x.ambar")
+    assert not (tmp_path / "x.ambar").exists()
 
 
 def test_an_output_that_lacks_a_tree_is_an_error(tmp_path: Path) -> None:

@@ -105,6 +105,12 @@ def domain_part(
             "read() and map() support all regions"
         )
     low, high = region.corners(info)
+    for axis, (start, end) in zip(AXES, zip(low, high, strict=True), strict=False):
+        if start == end:
+            raise InvalidError(
+                f"expected a region with a side along {axis} for a grid, found {region}; make it "
+                "as thick as a cell, or draw a slice"
+            )
     lo, hi = tuple(map(max, lower, low)), tuple(map(min, upper, high))
     if any(a >= b for a, b in zip(lo, hi, strict=True)):
         raise InvalidError(

@@ -1,6 +1,9 @@
 //! Components of an output (hydro, gravity, particles, ...), and their fields.
 
+use std::collections::HashSet;
+
 use ambar::DataType;
+use ambar::kinds::amr::AmrTree;
 
 /// A component of an output, stored in files of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +71,8 @@ impl ComponentKind {
 /// One column of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The name in the output's descriptor; without a descriptor, the name that current RAMSES uses.
+    /// The name in the output's descriptor, or this name and `_field` if another column has it; without a descriptor, the
+    /// name that current RAMSES uses.
     pub name: String,
     /// The name in current RAMSES, if the output uses an older one (`thermal_pressure`: `pressure`).
     pub alias: Option<String>,
@@ -87,6 +91,29 @@ pub struct Component {
     pub fields: Vec<Field>,
     /// Why the component cannot be read; `None` if it can.
     pub missing: Option<MissingReason>,
+}
+
+/// Gives fields on cells the suffix `_field` if their name is that of a column which ambar adds (`level`, `x`, `domain`,
+/// ...), or of a field of a later component: names of gravity are always the same, those of hydro are the user's.
+pub(super) fn distinguish(components: &mut [Component], ndim: usize) {
+    let derived = AmrTree::derived_in(ndim).into_iter().map(|(name, _)| name);
+    let mut taken: HashSet<String> = derived.chain(["domain".to_owned()]).collect();
+    for component in components.iter_mut().rev() {
+        if !component.kind.is_on_cells() {
+            continue;
+        }
+        let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect();
+        let own: HashSet<String> = names(&component.fields);
+        for field in &mut component.fields {
+            if taken.contains(&field.name) {
+                field.name += "_field";
+                while taken.contains(&field.name) || own.contains(&field.name) {
+                    field.name.push('_');
+                }
+            }
+        }
+        taken.extend(names(&component.fields));
+    }
 }
 
 /// Why a component cannot be read.

@@ -5,7 +5,7 @@ use std::path::Path;
 use ambar::process::SetOnce;
 use ambar::{Column, Error, Result};
 
-use super::component::{Component, ComponentKind, Field, MissingReason};
+use super::component::{Component, ComponentKind, Field, MissingReason, distinguish};
 use super::files::amr::{AmrFile, Mesh};
 use super::files::blocks::LevelBlocks;
 use super::files::cell_files::CellFiles;
@@ -85,6 +85,7 @@ impl Output {
             let component = output.find_component(kind, &levels);
             output.components.push(component);
         }
+        distinguish(&mut output.components, output.mesh.ndim);
         Ok(output)
     }
 

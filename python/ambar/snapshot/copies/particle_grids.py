@@ -14,8 +14,15 @@ from ambar.store.copies.copier import Copier
 
 _GRIDS = ("level", "grid")
 """The columns with the level and the box of each particle, for exports of plotfiles."""
+_IDS = ("id", "cpu")
+"""Those with its number and the process that created it."""
 _ROWS = 1 << 20
 """Rows that are read together, unless a chunk has more."""
+
+
+def columns_of_files(info: RunInfo, columns: Collection[str]) -> set[str]:
+    """Return those columns of particles without which a plotfile cannot be written."""
+    return {*_GRIDS, *_IDS}.intersection(columns) if has_grids(info, columns) else set()
 
 
 def has_grids(info: RunInfo, columns: Collection[str]) -> bool:

@@ -15,7 +15,11 @@ import numpy as np
 from ambar import _core
 from ambar._util.progress import Progress
 from ambar._util.user_warnings import warn
-from ambar.snapshot.copies.particle_grids import has_grids, write_with_grids
+from ambar.snapshot.copies.particle_grids import (
+    columns_of_files,
+    has_grids,
+    write_with_grids,
+)
 from ambar.snapshot.copies.patch_part import PatchPart
 from ambar.snapshot.copies.patch_values import PatchValues
 from ambar.snapshot.copies.stored_group import (
@@ -148,10 +152,12 @@ class _SnapshotCopy:
         return None if part.is_whole else part
 
     def _choose(self) -> dict[str, list[str]]:
-        """Return the fields to copy by component."""
+        """Return the fields to copy by component, with those that a copy cannot do without."""
         components = choose_components(self._source, self._selection.components)
         fields = choose_fields(self._source, self._selection.fields)
-        chosen = {name: fields[name] for name in components if name in fields}
+        chosen = {
+            name: self._with_required(name, fields[name]) for name in components if name in fields
+        }
         if not chosen:
             raise _core.InvalidError(
                 f"{self._source.location}: expected fields of the components "
@@ -159,6 +165,14 @@ class _SnapshotCopy:
                 "give fields and components that belong together"
             )
         return chosen
+
+    def _with_required(self, component: str, fields: list[str]) -> list[str]:
+        if component in CELL_COMPONENTS:
+            return fields
+        group = StoredGroup(self._store, self._at(self._path, component))
+        of_files = columns_of_files(self._source.info, group.fields)
+        kept = group.required | of_files | set(fields)
+        return [field for field in self._source.components[component] if field in kept]
 
     def write(self) -> None:
         """Write the copy; the attributes of the snapshot come last."""

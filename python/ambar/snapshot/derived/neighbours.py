@@ -214,7 +214,8 @@ class VelocityGradients:
             if (ratio != 1 << shifts[number]).any():
                 raise _core.UnsupportedError(
                     f"{self._amr._title}: expected refinement ratios that are powers of 2 and "
-                    f"equal in all dimensions for gradients, found {ratio.tolist()}"
+                    f"equal in all dimensions for gradients, found cells of level {number} that "
+                    f"are {' x '.join(map(str, ratio))} times as long as those of level {high}"
                 )
         shift = shifts[level.astype(np.int64)]
         lower = np.array(self._amr.lower)

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use ambar::kinds::amr::patches::PatchHierarchy;
@@ -61,7 +62,7 @@ struct ParticleRows<'a> {
     data: &'a SpeciesData<'a>,
     ndim: usize,
     /// For each level and grid, the range of its rows in `order`.
-    grids: Vec<Vec<std::ops::Range<usize>>>,
+    grids: Vec<Vec<Range<usize>>>,
     /// The rows in the order of their grids; `None` if they already have this order.
     order: Option<Vec<usize>>,
 }
@@ -166,16 +167,20 @@ impl<'a> ParticleRows<'a> {
         }
     }
 
-    /// True if a layout has the same dimensions, columns, grids and numbers of particles.
+    /// True if a layout has the same dimensions, columns, grids and numbers of particles. It may lack levels without
+    /// particles.
     fn matches(&self, files: &SpeciesFiles) -> bool {
         let header = &files.header;
-        let is_same = |(grids, rows): (&Vec<ParticleGrid>, &Vec<std::ops::Range<usize>>)| {
+        let Some((levels, others)) = self.grids.split_at_checked(header.levels.len()) else {
+            return false;
+        };
+        let is_same = |(grids, rows): (&Vec<ParticleGrid>, &Vec<Range<usize>>)| {
             let mut each = grids.iter().zip(rows);
             grids.len() == rows.len() && each.all(|(grid, rows)| grid.count == rows.len() as u64)
         };
         header.ndim == self.ndim
-            && header.levels.len() == self.grids.len()
-            && header.levels.iter().zip(&self.grids).all(is_same)
+            && header.levels.iter().zip(levels).all(is_same)
+            && others.iter().flatten().all(Range::is_empty)
             && files.columns().len() == self.data.columns.len()
             && files.grids_are_disjoint()
     }
@@ -188,7 +193,7 @@ impl<'a> ParticleRows<'a> {
             false => DataType::Float64,
         };
         let parts = self.components(&real)?;
-        let grid = |rows: &std::ops::Range<usize>| ParticleGrid {
+        let grid = |rows: &Range<usize>| ParticleGrid {
             file: 0,
             count: rows.len() as u64,
             offset: 0,
@@ -306,7 +311,7 @@ impl<'a> ParticleRows<'a> {
     fn write_grid(
         &self,
         files: &SpeciesFiles,
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
         out: &mut BufWriter<File>,
         path: &Path,
     ) -> Result<()> {

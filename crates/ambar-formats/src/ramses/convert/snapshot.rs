@@ -291,6 +291,11 @@ impl ComponentSelection {
                 _ => {}
             }
         }
+        if kinds.is_empty() {
+            let message = "expected hydro, gravity, rt, particles, sinks or clumps, found only the tree of cells, without \
+                           values; copy the missing files";
+            return Err(Error::not_found(message).in_file(output.path().display()));
+        }
         let fields = options
             .fields
             .as_ref()
