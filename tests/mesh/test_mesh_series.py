@@ -200,6 +200,10 @@ def test_modes(path: Path, tmp_path: Path) -> None:
 
 def test_refusals(path: Path, tmp_path: Path) -> None:
     series = ambar.open_mesh_series(path)
+    with pytest.raises(ValueError, match="invalid time: nan"):
+        series.at(float("nan"))
+    with pytest.raises(TypeError, match="invalid time: expected a number, found 'a'"):
+        series.at("a")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not open for writing"):
         series.add(step(0))
     with ambar.open_mesh_series(path, "a") as writing:

@@ -60,8 +60,9 @@ def test_a_part_of_the_range_is_that_of_each_component(
         for number, scale in enumerate(scales):
             off = np.abs(found[:, number] - values[:, number]).max()
             assert 0 < off <= 1e-3 * np.ptp(values[:, number]) * (1 + 1e-6) < 3e-3 * scale
+    # Complex numbers have no bound, as in arrays.
     assert read["z"].dtype == mesh["z"].dtype
-    assert np.abs(read["z"].imag - mesh["z"][rows["point"]].imag).max() <= 2e-6
+    np.testing.assert_array_equal(read["z"], mesh["z"][rows["point"]])
     opened = ambar.open_mesh(path)
     shapes = {info.name: (info.dtype, info.shape[-1]) for info in opened.arrays}
     assert shapes["v"] == (str(mesh["v"].dtype), 3)
@@ -77,8 +78,13 @@ def test_a_part_of_the_range_is_that_of_each_component(
     place[np.arange(mesh.n_points)[rows["point"]]] = np.arange(mesh.n_points)
     np.testing.assert_array_equal(part["v"], read["v"][place[ids]])
     paths = {array.name: array.paths for array in opened.arrays}
-    assert [len(paths[name]) for name in "vwz"] == [3, 3, 2]
+    assert [len(paths[name]) for name in "vwz"] == [3, 3, 1]
     assert set(paths["v"]) <= set(opened.store)
+
+
+def test_a_bound_of_complex_numbers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="array 'z' has complex numbers; only float32 and float64"):
+        ambar.write_mesh(grid(), tmp_path / "x.ambar", error_bound={"z": 1e-3})
 
 
 def test_components_apart_take_less(tmp_path: Path) -> None:

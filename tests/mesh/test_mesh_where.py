@@ -67,6 +67,16 @@ def test_cells_where_a_condition_holds(name: str, reorder: bool, tmp_path: Path)
                 np.testing.assert_allclose(sizes[size].sum(), expected[size].sum(), rtol=1e-6)
 
 
+def test_a_name_of_points_and_cells_is_refused(tmp_path: Path) -> None:
+    mesh = pv.Plane()
+    mesh.point_data["p"], mesh.cell_data["p"] = np.zeros(mesh.n_points), np.ones(mesh.n_cells)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
+    with pytest.raises(ValueError, match="both have arrays named p; read the mesh"):
+        ambar.read_mesh(tmp_path / "x.ambar", where="p > 0.5")
+    # Coordinates are those of points.
+    assert ambar.read_mesh(tmp_path / "x.ambar", where="p > 0.5 and x > 0").n_cells == 0
+
+
 def test_with_a_region_and_chosen_arrays(tmp_path: Path) -> None:
     mesh = sample("tetrahedra")
     blocks = pv.MultiBlock({"a": mesh, "table": pv.Table({"n": np.arange(3)})})

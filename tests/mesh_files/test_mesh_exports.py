@@ -33,6 +33,7 @@ pytest.importorskip("pyvista")
 import pyvista as pv
 from vtkmodules.util.numpy_support import numpy_to_vtk, vtk_to_numpy
 from vtkmodules.vtkCommonCore import vtkBitArray
+from vtkmodules.vtkCommonDataModel import vtkPartitionedDataSet
 from vtkmodules.vtkCommonExecutionModel import (
     vtkStreamingDemandDrivenPipeline,
 )
@@ -304,6 +305,53 @@ def test_names_that_make_no_xml_are_refused(tmp_path: Path) -> None:
             with pytest.raises(ambar.UnsupportedError, match="VTK's XML supports names without"):
                 ambar.export(store, target)
             assert not target.exists()
+
+
+def test_partitions_that_vtkhdf_would_lose_are_refused(tmp_path: Path) -> None:
+    parts, path = vtkPartitionedDataSet(), tmp_path / "x.ambar"
+    for index, part in enumerate((pv.Sphere(), pv.Sphere(center=(1, 2, 3)))):
+        parts.SetPartition(index, part)
+    ambar.write_mesh(parts, path, fsync=False)
+    assert ambar.export(path, tmp_path / "x.vtkhdf").left_out == {}
+    for other, message in ((pv.Cube(), "partition 2 has another type"), (None, "2 is empty")):
+        parts.SetPartition(2, other)  # type: ignore[arg-type]
+        parts.SetNumberOfPartitions(3)
+        ambar.write_mesh(parts, path, mode="w", fsync=False)
+        with pytest.raises(ambar.UnsupportedError, match=rf"{message}.*hold it: \.vtpd"):
+            ambar.export(path, tmp_path / "y.vtkhdf")
+        assert not (tmp_path / "y.vtkhdf").exists()
+
+
+def test_crashes_of_vtk_are_errors(tmp_path: Path) -> None:
+    mesh = pv.Plane()
+    mesh.point_data.clear()
+    mesh.active_texture_coordinates = np.random.default_rng(1).random((mesh.n_points, 2))
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
+    with pytest.raises(OSError, match=r"killed by SIGSEGV.*choose another format"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.ply")
+    mesh["names"] = [f"point {number}" for number in range(mesh.n_points)]
+    data = mesh.GetPointData()
+    data.SetPedigreeIds(data.GetAbstractArray("names"))
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", mode="w", fsync=False)
+    with pytest.raises(ambar.UnsupportedError, match="the pedigree ids 'names' are strings"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtp")
+
+
+@pytest.mark.parametrize("make", [pv.PolyData, pv.UnstructuredGrid, pv.RectilinearGrid])
+def test_empty_meshes_are_exported(make: Any, tmp_path: Path) -> None:
+    ambar.write_mesh(make(), tmp_path / "x.ambar", fsync=False)
+    ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")
+    assert pv.read(tmp_path / "x.vtu").n_points == 0
+
+
+def test_the_dictionary_of_a_mesh_is_listed_as_left_out(tmp_path: Path) -> None:
+    mesh = pv.Sphere()
+    mesh.user_dict["a"] = 1
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", user_dict={"b": 2}, fsync=False)
+    assert dict(ambar.read_mesh(tmp_path / "x.ambar").user_dict) == {"a": 1, "b": 2}
+    with pytest.warns(UserWarning, match="_PYVISTA_USER_DICT"):
+        report = ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")
+    assert report.left_out == {"_PYVISTA_USER_DICT": "not in the file"}
 
 
 def test_runs_with_other_fields_in_a_step_are_refused(tmp_path: Path) -> None:

@@ -49,6 +49,17 @@ def test_a_file_becomes_a_store_and_a_file_again(
         np.testing.assert_array_equal(again.cells_dict[10], grid().cells_dict[10])
 
 
+@pytest.mark.parametrize("value", [4_000_000_000, np.inf, 1e200])
+def test_vectors_whose_range_vtk_cannot_read(value: float, tmp_path: Path) -> None:
+    """VTK stores the range of the magnitudes, and does not read an infinite one."""
+    mesh = pv.Sphere()
+    mesh["v"] = np.full((mesh.n_points, 3), value)
+    mesh["v"][0] = 1
+    mesh.save(tmp_path / "x.vtp")
+    ambar.convert(tmp_path / "x.vtp", tmp_path / "x.ambar", fsync=False)
+    np.testing.assert_array_equal(ambar.read_mesh(tmp_path / "x.ambar")["v"], mesh["v"])
+
+
 def test_blocks(tmp_path: Path) -> None:
     blocks = pv.MultiBlock({"a": pv.Sphere(), "b": grid()})
     blocks.user_dict["run"] = 7

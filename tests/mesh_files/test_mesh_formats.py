@@ -446,6 +446,16 @@ def test_hdf5_is_a_mesh_by_its_content(tmp_path: Path) -> None:
     assert_same(ambar.read_mesh(tmp_path / "x.ambar"), MESHES["tetrahedra"])
 
 
+def test_a_mesh_of_meshio_that_vtk_lacks_is_refused(tmp_path: Path) -> None:
+    points, corners = np.zeros((6, 3)), [("triangle", [[0, 1, 2]])]
+    half = meshio.Mesh(points, corners, point_data={"h": np.zeros(6, "f2")})
+    with pytest.raises(ambar.UnsupportedError, match=r"triangle and the arrays h \(float16\)"):
+        ambar.write_mesh(half, tmp_path / "x.ambar")
+    other = meshio.Mesh(points, [("VTK_LAGRANGE_TRIANGLE", [range(6)])])
+    with pytest.raises(ambar.UnsupportedError, match="the cells VTK_LAGRANGE_TRIANGLE"):
+        ambar.write_mesh(other, tmp_path / "x.ambar")
+
+
 def test_objects_of_meshio_keep_all_data(tmp_path: Path) -> None:
     mesh = meshio.Mesh(
         np.random.default_rng(0).random((5, 3)).astype(np.float32),

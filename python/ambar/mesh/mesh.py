@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.arguments import names_of
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar.kinds.figures import draw_object
@@ -263,7 +264,9 @@ class Mesh(Viewable):
         overlap = None if region is None else BoxOverlap(region)
         condition = None if where is None else parse_condition(where)
         names = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
-        names = {key: None if wanted is None else list(wanted) for key, wanted in names.items()}
+        names = {
+            key: None if wanted is None else names_of(key, wanted) for key, wanted in names.items()
+        }
         with reader.damage_as_errors():
             parts = PartReader(reader, overlap, condition, original_ids)
             described = parts.extract(described)

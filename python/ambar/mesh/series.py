@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
-from ambar._util.arguments import WriteMode, checked_position
+from ambar._util.arguments import WriteMode, check_number, checked_position
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar.kinds.figures import draw_object
@@ -251,6 +252,8 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
         ------
         KeyError
             If all steps are later.
+        TypeError, ValueError
+            If the time is not a number, or NaN.
 
         Examples
         --------
@@ -260,6 +263,9 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
         >>> float(series.at(0.7).read()["pressure"][0])
         1.0
         """
+        check_number("time", time)
+        if math.isnan(time):
+            raise _core.InvalidError(f"invalid time: {time}; expected a number")
         numbers = [number for number, known in enumerate(self._times) if known is not None]
         times = [known for known in self._times if known is not None]
         place = bisect_right(times, time)

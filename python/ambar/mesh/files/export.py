@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,8 @@ _HDF_NAMES = ("/.", "/ and .", "VTKHDF")
 _XML_NAMES = ('<>&"\n', '<, >, & and "', "VTK's XML")
 """The signs that names cannot have, listed, and the format."""
 _VTK_PLACE = re.compile(r"ERROR: In \w+\.cxx, line \d+ \w+ \(\w+\): ")
+_CRASHING = (".ply",)
+"""Formats besides XML whose writers crash: that of PLY, if coordinates of textures are float64."""
 _BIT, _STRING = 1, 13  # VTK_BIT, VTK_STRING
 
 
@@ -72,7 +75,8 @@ def export_mesh(request: ExportRequest) -> Export:
     """
     path = request.target
     task = (os.fspath(request.store), path, request.threads, _core.memory_limit())
-    if is_vtk_xml(suffix_of(path)):
+    suffix = suffix_of(path)
+    if is_vtk_xml(suffix) or suffix in _CRASHING:
         [left_out] = _in_child(write_file, [task], path)
     else:
         left_out = write_file(*task)
@@ -94,7 +98,10 @@ def _in_child(
             if not isinstance(outcome, Failure):
                 yield outcome
             elif outcome.has_died:
-                why = f"VTK cannot write it, {outcome.why}; check the free disk space and memory"
+                why = (
+                    f"VTK cannot write it, {outcome.why}; check the free disk space and memory, or "
+                    "choose another format"
+                )
                 raise OSError(errno.EIO, why, str(path))
             elif isinstance(outcome.error, OSError):
                 raise OSError(outcome.error.errno, outcome.error.strerror, str(path))
@@ -227,10 +234,8 @@ def _without_repeats(values: Any, kept: Any) -> tuple[Any, Any]:
 
 def _sorted_rows(values: Any, kept: Any) -> tuple[Any, Any]:
     """Return both arrays with their rows in ascending order; that of rounded values in `values`."""
-    if not values.ndim:
-        return values, kept
     dtype = kept.dtype if kept.dtype.kind == "f" else values.dtype
-    rows = [each.reshape(len(each), -1) for each in (values, kept)]
+    rows = [each.reshape(len(each), math.prod(each.shape[1:])) for each in (values, kept)]
     one, two = (each[np.lexsort(each.astype(dtype).T[::-1])] for each in rows)
     return one, two
 
@@ -282,15 +287,16 @@ def _arrays(mesh: Any) -> dict[str, Any]:
     for owner in (*_data_sets(mesh), *[mesh] * is_composite):
         for data in ("point_data", "cell_data", "field_data", "row_data"):
             for name, values in getattr(owner, data, {}).items():
-                parts.setdefault(name, []).append(np.asarray(values))  # strings come as str
+                # A single string comes as str.
+                parts.setdefault(name, []).append(np.atleast_1d(np.asarray(values)))
     return {name: _joined(found) for name, found in parts.items()}
 
 
 def _joined(parts: list[Any]) -> Any:
     """Return arrays as one, or the last one if their shapes or kinds differ."""
-    shapes = {part.shape[1:] if part.ndim else None for part in parts}
+    shapes = {part.shape[1:] for part in parts}
     kinds = {part.dtype.kind for part in parts}
-    is_one = len(parts) == 1 or len(shapes) > 1 or len(kinds) > 1 or None in shapes
+    is_one = len(parts) == 1 or len(shapes) > 1 or len(kinds) > 1
     return parts[-1] if is_one else np.concatenate(parts)
 
 
@@ -502,7 +508,7 @@ def _problem(mesh: Any, suffix: str) -> str | None:
 def _problems(
     mesh: Any, where: str = "the mesh", name: str | None = None, *, is_hdf: bool
 ) -> Iterator[str]:
-    """Yield the names, bits and strings that VTKHDF or VTK's XML does not support."""
+    """Yield the names, bits, strings and partitions that VTKHDF or VTK's XML does not support."""
     from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet
 
     names = [] if name is None else [(where, name)]
@@ -517,6 +523,14 @@ def _problems(
                     f"{where}: {of}: the array {array.GetName()!r} has "
                     f"{'bits' if kind == _BIT else 'strings'}, which VTKHDF does not support"
                 )
+        ids = data.GetPedigreeIds() if hasattr(data, "GetPedigreeIds") else None
+        if ids is not None and ids.GetDataType() == _STRING and not is_hdf:
+            yield (
+                f"{where}: {of}: the pedigree ids {ids.GetName()!r} are strings, which VTK's XML "
+                "does not support"
+            )
+    if is_hdf and mesh is not None and mesh.IsA("vtkPartitionedDataSet"):
+        yield from _differences_of_partitions(mesh, where)
     signs, listed, of = _HDF_NAMES if is_hdf else _XML_NAMES
     for what, found in names:
         if not found or any(sign in found for sign in signs):
@@ -531,6 +545,34 @@ def _problems(
             block = info.Get(key) if info is not None and info.Has(key) else None
             part = getattr(mesh, get)(index)
             yield from _problems(part, f"{where}: block {index}", block, is_hdf=is_hdf)
+
+
+def _differences_of_partitions(mesh: Any, where: str) -> Iterator[str]:
+    """Yield why VTKHDF, where partitions are parts of one mesh, does not support these."""
+    parts = [mesh.GetPartition(index) for index in range(mesh.GetNumberOfPartitions())]
+    for index, part in enumerate(parts):
+        if part is None or not part.GetNumberOfPoints():
+            yield f"{where}: partition {index} is empty, which VTKHDF does not support"
+        elif _description(part) != _description(parts[0]):
+            yield (
+                f"{where}: partition {index} has another type or other arrays than the first one, "
+                "which VTKHDF does not support"
+            )
+
+
+def _description(mesh: Any) -> list[Any]:
+    """Return the type of a mesh and of its arrays."""
+    found = [mesh.GetClassName()]
+    for get in _LISTS.values():
+        data = getattr(mesh, get)()
+        arrays = map(data.GetAbstractArray, range(data.GetNumberOfArrays()))
+        found.append(
+            {
+                array.GetName(): (array.GetDataType(), array.GetNumberOfComponents())
+                for array in arrays
+            }
+        )
+    return found
 
 
 def _rename_output(path: Path) -> None:

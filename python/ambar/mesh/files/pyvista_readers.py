@@ -37,6 +37,8 @@ HDF_TIME = "Time"
 _TRUNCATED = re.compile(r"Error reading|No [xyz] coordinates read")
 # Where in its source VTK reports an error or a warning.
 _VTK_PLACE = re.compile(r"^(?:ERROR|Generic Warning|Warning): In \w+\.cxx, line \d+ ")
+_CACHED_RANGE = re.compile("Error reading InformationKey element for vtkDataArray")
+"""VTK stores the range of an array as text that it cannot read if the range has infinite ends."""
 _ROUNDED = "rounded to float32 by VTK's reader of this format"
 _MISSING_FILE = re.compile(r"Error opening file\s+(.+)")
 
@@ -175,7 +177,7 @@ class MeshFile:
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
         """Raise errors of the libraries as errors that name the file."""
-        catcher = self._pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False)
+        catcher = _error_catcher(self._pyvista)
         try:
             with raise_vtk_errors(self._pyvista, catcher):
                 yield
@@ -223,7 +225,7 @@ def raise_vtk_errors(pyvista: Any, catcher: Any = None) -> Iterator[None]:
     """Raise the errors of VTK in the block, and print nothing.
 
     By default, VTK prints errors, and continues with what it has read of a file. `catcher` is a
-    `pyvista.VtkErrorCatcher`, which collects errors and warnings.
+    `_error_catcher`, which collects errors and warnings.
     """
     with GLOBAL_STATE:
         before = logging.root.manager.disable
@@ -232,11 +234,23 @@ def raise_vtk_errors(pyvista: Any, catcher: Any = None) -> Iterator[None]:
             with (
                 warnings.catch_warnings(action="ignore"),
                 pyvista.vtk_verbosity("off"),
-                catcher or pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False),
+                catcher or _error_catcher(pyvista),
             ):
                 yield
         finally:
             logging.disable(before)
+
+
+def _error_catcher(pyvista: Any) -> Any:
+    """Return a context that collects errors and warnings of VTK, and raises the errors."""
+
+    class Catcher(pyvista.VtkErrorCatcher):  # type: ignore[misc]
+        @property
+        def error_events(self) -> list[Any]:
+            events = super().error_events
+            return [event for event in events if not _CACHED_RANGE.search(event.alert)]
+
+    return Catcher(raise_errors=True, send_to_logging=False)
 
 
 def _point_count(mesh: Any) -> int:

@@ -173,8 +173,8 @@ def evaluate_condition(
     KeyError
         If an array does not exist.
     ValueError
-        If the condition names arrays on points and arrays on cells, or an array of several
-        components.
+        If the condition names arrays on points and arrays on cells, arrays that both have, or an
+        array of several components.
     """
     on_points, on_cells = (
         {entry["name"]: entry for entry in described.get(key) or ()}
@@ -185,12 +185,20 @@ def evaluate_condition(
     names = {axis: f".{axis}" for axis in "xyz" if axis not in known}
     if names.keys() & set(condition.fields):
         on_points[""] = in_memory(Points(described, reader).read_all(), {"name": ""})
-    for association, arrays in (("points", on_points), ("cells", on_cells)):
-        columns = [_column(names.get(name, name), arrays) for name in condition.fields]
-        if None not in columns:
-            values = [_values(column, reader) for column in columns if column]
-            pairs = zip(condition.fields, values, strict=True)
-            return {association: condition.evaluate(dict(pairs))}
+    found = {
+        association: [_column(names.get(name, name), arrays) for name in condition.fields]
+        for association, arrays in (("points", on_points), ("cells", on_cells))
+    }
+    found = {association: columns for association, columns in found.items() if None not in columns}
+    if len(found) > 1 and condition.fields:
+        raise _core.InvalidError(
+            f"{reader.where}: expected a condition on points or on cells, found that both have "
+            f"arrays named {', '.join(condition.fields)}; read the mesh, and select in it"
+        )
+    for association, columns in found.items():
+        values = [_values(column, reader) for column in columns if column]
+        pairs = zip(condition.fields, values, strict=True)
+        return {association: condition.evaluate(dict(pairs))}
     for name in condition.fields:
         if name not in names and _column(name, known) is None:
             raise _core.NotFoundError(

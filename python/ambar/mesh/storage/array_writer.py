@@ -129,7 +129,7 @@ class ArrayWriter:
         name
             The name by which error bounds refer to the array; None if it is always lossless.
         """
-        bound = self._bound(name, values)
+        bound = self._bound(name, values.dtype)
         size = _size_of(values)
         is_on_grid = dims is not None and tuple(dims[:3]) == ("z", "y", "x")
         if self._is_alone(values, size, is_on_grid) and (bound is None or size < PACKED_BELOW):
@@ -160,17 +160,28 @@ class ArrayWriter:
         return {"at": path}
 
     def put_field(
-        self, path: str, values: np.ndarray, dims: Sequence[str | None] | None, name: str
+        self,
+        path: str,
+        values: np.ndarray,
+        dims: Sequence[str | None] | None,
+        name: str,
+        *,
+        is_complex: bool = False,
     ) -> dict[str, Any]:
         """Write an array on points, cells, rows or in field data, as `put` does.
+
+        Complex numbers, whose `values` are pairs, are lossless.
 
         With an error bound, large components are arrays of their own, each with a bound relative to
         its own range. Together they would take up to 16 times the space, and small ones would
         vanish.
         """
+        if is_complex:
+            self._bound(name, values.dtype, is_real=False)
+            return self.put(path, values, dims=dims)
         components = values.shape[-1] if values.ndim in (2, 4) else 1
         is_large = _size_of(values) // max(components, 1) >= PACKED_BELOW
-        if not (1 < components <= _MAX_COMPONENTS and is_large and self._bound(name, values)):
+        if not (1 < components <= _MAX_COMPONENTS and is_large and self._bound(name, values.dtype)):
             return self.put(path, values, dims=dims, name=name)
         dims = None if dims is None else dims[:-1]
         return {
@@ -207,19 +218,22 @@ class ArrayWriter:
                 streams.append(stream)
         return packs, streams
 
-    def _bound(self, name: str | None, values: np.ndarray) -> float | str | None:
+    def _bound(
+        self, name: str | None, dtype: np.dtype[Any], *, is_real: bool = True
+    ) -> float | str | None:
         """Return the error bound of an array; None for lossless."""
         if name is None:
             return None
         self._names[name] = None
         targets = targets_of(name, self._bounds)
         self._unused_bounds.difference_update(targets)
-        if values.dtype.kind == "f":
+        if dtype.kind == "f" and is_real:
             return self._bounds[targets[0]] if targets else None
         if name in self._bounds:
+            values = f"values of {dtype}" if is_real else "complex numbers"
             raise _core.InvalidError(
-                f"error_bound: array {name!r} has values of {values.dtype}; only float32 and "
-                "float64 can be stored within an error bound"
+                f"error_bound: array {name!r} has {values}; only float32 and float64 can be stored "
+                "within an error bound"
             )
         return None
 

@@ -116,7 +116,12 @@ def _lists_of(
 def describe_object(mesh: Any, writer: ArrayWriter, path: str) -> Description:
     """Write what every VTK object has: field data, and information such as the time."""
     described: Description = {
-        "field_data": describe_fields(mesh.GetFieldData(), writer, below(path, "field_data")),
+        "field_data": describe_fields(
+            mesh.GetFieldData(),
+            writer,
+            below(path, "field_data"),
+            pyvista_types=pyvista_types(mesh, "field_data"),
+        ),
         "info": information_of(mesh.GetInformation()),
     }
     return {key: value for key, value in described.items() if value}

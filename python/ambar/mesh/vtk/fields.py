@@ -95,7 +95,10 @@ def describe_fields(
         if grid is not None and values.size:
             values = values.reshape((*grid, *values.shape[1:]))
             dims = _GRID_DIMS[: values.ndim]
-        described.append(entry | writer.put_field(f"{path}/{index}", values, dims, name or ""))
+        is_complex = extras["pyvista"] == "complex"
+        place = f"{path}/{index}"
+        entry |= writer.put_field(place, values, dims, name or "", is_complex=is_complex)
+        described.append(entry)
     return described
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ambar import _core
 from ambar._util.optional import require
 from ambar._util.user_warnings import warn
 
@@ -19,12 +20,20 @@ def pyvista() -> Any:
 def to_vtk(mesh: Any) -> Any:
     """Return a `meshio.Mesh` as an object of VTK, other objects unchanged.
 
-    Warns of data that VTK cannot represent.
+    Warns of data that VTK cannot represent; raises UnsupportedError if PyVista cannot convert it.
     """
     if type(mesh).__module__.partition(".")[0] != "meshio":
         return mesh
     left_out: dict[str, str] = {}
-    grid = from_meshio(mesh, left_out)
+    try:
+        grid = from_meshio(mesh, left_out)
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        cells = ", ".join(dict.fromkeys(block.type for block in mesh.cells)) or "none"
+        arrays = ", ".join(f"{name} ({values.dtype})" for name, values in mesh.point_data.items())
+        raise _core.UnsupportedError(
+            f"the meshio.Mesh with the cells {cells} and the arrays {arrays or 'none'} cannot be "
+            f"converted to VTK: {error}; convert these types"
+        ) from error
     for name, why in left_out.items():
         warn(f"{name!r} of the meshio.Mesh is left out: {why}")
     return grid

@@ -8,7 +8,7 @@ from typing import Any
 
 from ambar.mesh.storage.description import blocks_of
 
-_KEYS = {"point_data": "POINT", "cell_data": "CELL"}
+_KEYS = {"point_data": "POINT", "cell_data": "CELL", "field_data": "NONE"}
 
 
 def pyvista_types(mesh: Any, key: str) -> dict[str, str]:
@@ -38,7 +38,7 @@ def wrap_for_pyvista(mesh: Any, described: Any, user_dict: Mapping[str, Any] | N
         return mesh
     _mark(found, described)
     if user_dict and isinstance(found, pyvista.DataObject):
-        found.user_dict = dict(user_dict)
+        found.user_dict = {**found.user_dict, **user_dict}
     return found
 
 
