@@ -35,7 +35,7 @@ def test_fields_of_sinks_and_clumps_have_units() -> None:
     [
         ambar.Box((5,) * 3, (6,) * 3),
         ambar.Sphere((5,) * 3, 0.1),
-        ambar.SphericalShell((-1, 0.5, 0.5), 0.1, 0.9),
+        ambar.SphericalShell((-1.1, 0.5, 0.5), 0.1, 0.9),
     ],
 )
 def test_regions_outside_the_box_are_refused(region: Any) -> None:
@@ -46,7 +46,11 @@ def test_regions_outside_the_box_are_refused(region: Any) -> None:
             match="does not overlap the box.*check the unit|more than a side of the periodic box",
         ):
             read(region=region)
-    assert len(snapshot.amr.read("level", region=ambar.Sphere((-0.05, 0.5, 0.5), 0.1))) > 0
+    # A region beside the periodic box is that of its image in the box.
+    for x in (-0.05, 1.4):
+        image, same = (ambar.Sphere((place, 0.5, 0.5), 0.1) for place in (x, x % 1))
+        assert len(snapshot.amr.read("x", region=image)) > 0
+        assert len(snapshot.amr.read("x", region=image)) == len(snapshot.amr.read("x", region=same))
 
 
 def test_unknown_columns() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,65 @@ def test_chunks_of_stores_are_read_when_they_are_computed(tmp_path: Path) -> Non
     assert amr.grid("density", level=9, chunks="auto").data.chunksize == (128, 128, 128)
     with pytest.raises(KeyError, match="enthalpy"):
         amr.grid("enthalpy", chunks=16)
+
+
+@pytest.mark.parametrize(("method", "options"), METHODS)
+def test_boxes_continue_over_periodic_faces(method: str, options: dict[str, Any]) -> None:
+    """The values are those of the domain, moved by half of its sides."""
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    assert amr.info.periodic == (True, True, True)
+    read = partial(getattr(amr, method), "density", level=4, **options)
+    whole = read()
+    rolled = whole.roll(dict.fromkeys(whole.dims, 8))
+    for region in (
+        ambar.Box((-0.4, -0.25, -0.1), (0.4, 0.125, 0.3)),
+        ambar.Box((-0.5, -0.5, -0.5), (0.4999, 0.4375, 0.25)),
+    ):
+        found = read(region=region)
+        wanted = rolled
+        for axis, low, high in zip("xyz", region.lo, region.hi, strict=True):
+            if axis in whole.dims:
+                first, last = np.floor(low * 16 + 1e-9), np.ceil(high * 16 - 1e-9)
+                wanted = wanted.isel({axis: slice(int(first) + 8, int(last) + 8)})
+                centres = (np.arange(first, last) + 0.5) / 16 * amr.info.boxlen
+                np.testing.assert_allclose(found[axis], centres, rtol=0, atol=1e-12)
+        if method != "project":
+            np.testing.assert_array_equal(found, wanted)
+        lazy = read(region=region, chunks=5)
+        np.testing.assert_allclose(lazy, found, rtol=1e-13)
+
+
+@pytest.mark.parametrize("weight", [None, "volume", "pressure"])
+@pytest.mark.parametrize("axis", ["x", "z"])
+def test_lines_of_sight_continue_over_periodic_faces(axis: str, weight: str | None) -> None:
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    low, high = (-0.25, -0.125, -0.1875), (0.1875, 0.25, 0.125)
+    region = ambar.Box(low, high)
+    found = amr.project("density", axis=axis, weight=weight, level=5, region=region)
+    grids = [
+        amr.grid(name, level=5, region=region)
+        for name in ("density", *([weight] if weight == "pressure" else ()))
+    ]
+    if weight is None:
+        expected = grids[0].sum(axis) * amr.cell_size(5)[0]
+    elif weight == "volume":
+        expected = grids[0].mean(axis)
+    else:
+        # Products of means differ from means of products in cells that the grid averages.
+        product = amr.grid("density * pressure", level=5, region=region)
+        expected = product.sum(axis) / grids[1].sum(axis)
+    np.testing.assert_allclose(found, expected.transpose(*found.dims), rtol=1e-12)
+
+
+def test_a_box_as_long_as_the_domain_is_the_domain() -> None:
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    whole = amr.grid("density", level=4)
+    for box in (ambar.Box((-0.5,) * 3, (0.5,) * 3), ambar.Box((None,) * 3, (None,) * 3)):
+        assert amr.grid("density", level=4, region=box).identical(whole)
+    beside = ambar.Box((1.25, 0, 0), (1.5, 1, 1))
+    found = amr.grid("density", level=4, region=beside)
+    np.testing.assert_array_equal(found, whole[4:8])
+    with pytest.raises(ValueError, match="more than a side of the periodic box"):
+        amr.grid("density", level=4, region=ambar.Box((2.25, 0, 0), (2.5, 1, 1)))
+    with pytest.raises(ValueError, match="expected a region with a side along z"):
+        amr.grid("density", level=4, region=ambar.Box((0, 0, 0.3), (1, 1, 0.3)))

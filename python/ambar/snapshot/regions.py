@@ -43,7 +43,11 @@ def region_in_code(region: Region | None, info: RunInfo) -> _core.Region | None:
         raise TypeError(
             f"expected a region such as ambar.Box or ambar.Sphere, found {region!r:.80}"
         )
-    code = region._to_code(info)
+    periodic = info.periodic or (False,) * info.ndim
+    sides = [
+        size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
+    ]
+    code = region._to_code(info).in_periodic_box(info.lower, sides)
     upper = tuple(start + size for start, size in zip(info.lower, info.box_size, strict=True))
     # The upper faces are not in the box, so that a region that touches one does not overlap it.
     if not code.may_overlap(info.lower, [math.nextafter(end, -math.inf) for end in upper]):
@@ -51,11 +55,7 @@ def region_in_code(region: Region | None, info: RunInfo) -> _core.Region | None:
             f"the region {region} does not overlap the box of the simulation, from {info.lower} to "
             f"{upper} in code length; check the unit of the region"
         )
-    periodic = info.periodic or (False,) * info.ndim
-    sides = [
-        size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
-    ]
-    return code.in_periodic_box(info.lower, sides)
+    return code
 
 
 def checked_levels(levels: Levels | None) -> Levels | None:
@@ -95,10 +95,50 @@ def domain_part(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the corners of a box, cut to the domain from `lower` to `upper`, code length.
 
-    Raises ValueError if `region` is not a box, or does not overlap the domain.
+    Raises ValueError if `region` is not a box, has no volume, or does not overlap the domain.
     """
+    low, high = _corners_of_grid(region, info, lower, upper)
+    lo, hi = tuple(map(max, lower, low)), tuple(map(min, upper, high))
+    if any(a >= b for a, b in zip(lo, hi, strict=True)):
+        raise InvalidError(
+            f"the region {region} does not overlap the box of the simulation, from {lower} to "
+            f"{upper} in code length"
+        )
+    return lo, hi
+
+
+def continued_part(
+    region: Region | None, info: RunInfo, lower: Sequence[float], upper: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the corners of a box as `domain_part` does, but do not cut it at periodic faces.
+
+    An open side ends at the face. Along an axis on which the box is as long as the domain, the
+    corners are those of the domain. Raises ValueError also if the box is more than a side of the
+    domain away from it.
+    """
+    low, high = _corners_of_grid(region, info, lower, upper)
+    if isinstance(region, Box):
+        _check_near(region, low, high, info)
+    periodic = info.periodic or (False,) * info.ndim
+    if not any(periodic):
+        return domain_part(region, info, lower, upper)
+    lo, hi = [], []
+    for wraps, a, b, start, end in zip(periodic, low, high, lower, upper, strict=True):
+        first = max(a, start) if a == -math.inf or not wraps else a
+        last = min(b, end) if b == math.inf or not wraps else b
+        is_whole = wraps and last - first >= (end - start) * (1 - 1e-9)
+        lo.append(start if is_whole else first)
+        hi.append(end if is_whole else last)
+    if any(a >= b for a, b in zip(lo, hi, strict=True)):
+        return domain_part(region, info, lower, upper)  # raises
+    return tuple(lo), tuple(hi)
+
+
+def _corners_of_grid(
+    region: Region | None, info: RunInfo, lower: Sequence[float], upper: Sequence[float]
+) -> tuple[Sequence[float], Sequence[float]]:
     if region is None:
-        return tuple(lower), tuple(upper)
+        return lower, upper
     if not isinstance(region, Box):
         raise InvalidError(
             f"expected an ambar.Box as the region of a grid, found a {type(region).__name__}; "
@@ -111,13 +151,7 @@ def domain_part(
                 f"expected a region with a side along {axis} for a grid, found {region}; make it "
                 "as thick as a cell, or draw a slice"
             )
-    lo, hi = tuple(map(max, lower, low)), tuple(map(min, upper, high))
-    if any(a >= b for a, b in zip(lo, hi, strict=True)):
-        raise InvalidError(
-            f"the region {region} does not overlap the box of the simulation, from {lower} to "
-            f"{upper} in code length"
-        )
-    return lo, hi
+    return low, high
 
 
 def cell_range(
@@ -269,8 +303,8 @@ class _Complement(Region):
 class Box(Region):
     """The half-open box ``lo <= point < hi``: cells whose centre, and particles that are inside.
 
-    In a periodic box (``info.periodic``) the region extends across faces; an open side ends at the
-    face. Grids, slices and projections end at the faces.
+    In a periodic box (``info.periodic``) the region continues over faces; an open side ends at the
+    face.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ import numpy as np
 from ambar._core import InvalidError, LimitError
 from ambar._util.optional import require
 from ambar.snapshot.derived.resolution import Definition, check_integrals, computed_columns
-from ambar.snapshot.regions import AXES, cell_range, domain_part
+from ambar.snapshot.interop.periodic_reads import PeriodicRead
+from ambar.snapshot.regions import AXES, cell_range, continued_part
 from ambar.snapshot.units import ColumnUnits
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ambar.snapshot.regions import Box
 
 Chunks: TypeAlias = int | tuple[int, ...] | Literal["auto"]
+
+Corners: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+"""The lower and the upper corner of a box, in code length."""
 
 _LARGEST_SIDE = {1: 2048, 2: 2048, 3: 256}
 """Largest side of a grid without a given level, by its dimensions: 16 KiB, 32 and 128 MiB."""
@@ -63,7 +67,10 @@ def raster(
 
     if chunks is not None:
         _check_chunks(chunks, len(axes))
-    reader = raster_reader(amr, method, field, axes, level, region, unit, threads, options)
+    corners = continued_part(region, amr.info, amr._core.lower, amr._core.upper)
+    if method == "slice":
+        corners = _whole_along(options["axis"], corners, amr)
+    reader = raster_reader(amr, method, field, axes, level, corners, unit, threads, options)
     values: Any
     origin: Any
     is_image = len(axes) == 2
@@ -107,7 +114,7 @@ def raster(
 class RasterReader:
     """Reads values between two corners on the grid of a level, without xarray."""
 
-    read: partial[tuple[np.ndarray, Sequence[int]]]
+    read: PeriodicRead
     """Returns values in code units by x, y, z between two corners, and the first grid cell."""
     lo: tuple[float, ...]
     hi: tuple[float, ...]
@@ -132,13 +139,16 @@ def raster_reader(
     field: str,
     axes: Sequence[int],
     level: int | None,
-    region: Box | None,
+    corners: Corners,
     unit: str,
     threads: int | None,
     options: Mapping[str, Any],
 ) -> RasterReader:
-    """Return the reader of a raster; arguments and errors are those of `raster`."""
-    lo, hi = domain_part(region, amr.info, amr._core.lower, amr._core.upper)
+    """Return the reader of a raster between two corners in code length.
+
+    Other arguments, and errors, are those of `raster`.
+    """
+    lo, hi = corners
     if level is None:
         level = _fitting_level(amr, lo, hi, axes)
     weight = options.get("weight", "")
@@ -147,11 +157,29 @@ def raster_reader(
         check_integrals({field: request.columns[field]}, amr.info)
     units, factor = units_of(amr, request, field, unit, is_integral=weight is None)
     arguments = {**options, "field": request.columns[field], "level": level, "threads": threads}
+    read_weight = None
     if weight in request.columns:
         arguments["weight"] = request.columns[weight]
-    read = partial(_read, amr, method, arguments, request.definitions)
+        of_weight = {**arguments, "field": request.columns[weight], "weight": "volume"}
+        read_weight = partial(_read, amr, method, of_weight, request.definitions)
     lower, sizes = np.array(amr.lower), np.array(amr.cell_size(level))
+    read = PeriodicRead(
+        partial(_read, amr, method, arguments, request.definitions),
+        read_weight,
+        lower,
+        sizes,
+        np.rint((np.array(amr._core.upper) - lower) / sizes).astype(np.int64),
+        tuple(axes),
+        is_integral=weight is None,
+    )
     return RasterReader(read, lo, hi, level, lower, sizes, units, factor)
+
+
+def _whole_along(axis: int, corners: Corners, amr: Amr) -> Corners:
+    """Return corners that are those of the domain along an axis."""
+    lo, hi = map(list, corners)
+    lo[axis], hi[axis] = amr._core.lower[axis], amr._core.upper[axis]
+    return tuple(lo), tuple(hi)
 
 
 def _grid_text(amr: Amr, reader: RasterReader, axes: Sequence[int]) -> str:
@@ -208,7 +236,7 @@ def _lazy(reader: RasterReader, axes: list[int], chunks: Chunks) -> tuple[Any, n
 
 
 def _read_block(
-    read: partial[tuple[np.ndarray, Sequence[int]]],
+    read: PeriodicRead,
     corners: np.ndarray,
     origin: np.ndarray,
     sizes: np.ndarray,

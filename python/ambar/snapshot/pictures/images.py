@@ -20,7 +20,7 @@ from ambar.snapshot.pictures.defaults import (
     usual_weight,
 )
 from ambar.snapshot.pictures.options import CellsPlot
-from ambar.snapshot.regions import AXES, Box, Region, domain_part, length_of_unit
+from ambar.snapshot.regions import AXES, Box, Region, continued_part, length_of_unit
 from ambar.snapshot.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def _level_of(amr: Amr, region: Region | None, request: CellsPlot) -> int:
     """Return the coarsest level with as many cells along the longer side as the resolution."""
     if request.level is not None:
         raise _core.InvalidError("expected a level or a resolution, found both; leave one out")
-    lo, hi = domain_part(region, amr.info, amr._core.lower, amr._core.upper)
+    lo, hi = continued_part(region, amr.info, amr._core.lower, amr._core.upper)
     resolution = cast("int", request.resolution)
     low, high = amr.levels
     hidden = AXES.index(cast("str", request.axis)) if amr.ndim == 3 else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ambar.snapshot.interop.raster import raster_reader
-from ambar.snapshot.regions import Box
+from ambar.snapshot.regions import Box, domain_part
 from ambar.viewer.sampling import as_float32
 
 if TYPE_CHECKING:
@@ -137,13 +137,14 @@ class Plane:
             options = {"axis": self.axis, "at": self.at}
         elif self.method == "project":
             options = {"axis": self.axis, "weight": self.weight}
+        core, box = self.amr._core, Box(low, high, "code")
         reader = raster_reader(
             self.amr,
             self.method,
             self.field,
             self.axes,
             resolution.level,
-            Box(low, high, "code"),
+            domain_part(box, self.amr.info, core.lower, core.upper),
             self.unit,
             None,
             options,
