@@ -85,9 +85,9 @@ def test_a_killed_conversion_is_resumed_and_exported(
     assert code == 0
     assert f'"plt{STEPS[-1]:05}"' in out
     for options, message in (
-        ({"error_bound": {"density": 0.1}}, r"expected no error_bound.*found .*'density': '0\.1'"),
+        ({"error_bound": {"density": 0.1}}, r"expected error_bound=None.*'density': '0\.1'"),
         ({"profile": "small"}, "expected profile='balanced'.*found profile='small'"),
-        ({"fields": "density"}, r"expected no fields.*found fields=\['density'\]"),
+        ({"fields": "density"}, r"expected fields=None.*found fields=\['density'\]"),
         ({"covered": "keep"}, "expected covered='auto'.*found covered='keep'"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -119,10 +119,11 @@ def convert(
         yt "cells" and names of species; of particle codes "gas", "dark_matter", "stars" and others.
         All by default.
     fields : list of str, optional
-        Of RAMSES: fields of cells and particles. Of AMReX: fields of cells. Of particle codes:
-        columns and datasets. Of yt: fields of cells, also derived ones such as ``("gas",
-        "cell_mass")``, and ``"species/column"``. Of NetCDF: names and patterns of data variables.
-        Of stores also names of arrays of meshes, and paths and patterns of arrays. All by default.
+        Of RAMSES: fields of cells and particles; components without one of them are left out. Of
+        AMReX: fields of cells; species are chosen by `components`. Of particle codes: columns and
+        datasets. Of yt: fields of cells, also derived ones such as ``("gas", "cell_mass")``, and
+        ``"species/column"``. Of NetCDF: names and patterns of data variables. Of stores also names
+        of arrays of meshes, and paths and patterns of arrays. All by default.
     halos : path or list of path, optional
         Of particle codes and single RAMSES outputs: catalogues of the same output, of Subfind, FOF,
         Rockstar or HOP. Each is a table in `Snapshot.halos`.

@@ -60,6 +60,5 @@ def check_options(request: ConvertRequest, options: Mapping[str, Any]) -> None:
 
 
 def _text(name: str, value: Any) -> str:
-    if value is None:
-        return f"no {name}"
-    return f"{name}={dict(value) if name == 'error_bound' else value!r}"
+    is_bound = name == "error_bound" and value is not None
+    return f"{name}={dict(value) if is_bound else value!r}"
