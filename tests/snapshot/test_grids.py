@@ -109,11 +109,15 @@ def test_lines_of_sight_continue_over_periodic_faces(axis: str, weight: str | No
     np.testing.assert_allclose(found, expected.transpose(*found.dims), rtol=1e-12)
 
 
-def test_a_box_as_long_as_the_domain_is_the_domain() -> None:
+def test_boxes_as_long_as_a_periodic_domain() -> None:
     amr = ambar.open_snapshot(output("gravpart")).amr
     whole = amr.grid("density", level=4)
-    for box in (ambar.Box((-0.5,) * 3, (0.5,) * 3), ambar.Box((None,) * 3, (None,) * 3)):
+    longer = ambar.Box((-0.75,) * 3, (0.75,) * 3, unit="code")
+    for box in (longer, ambar.Box((None,) * 3, (None,) * 3)):
         assert amr.grid("density", level=4, region=box).identical(whole)
+    found = amr.grid("density", level=4, region=ambar.Box((-0.5,) * 3, (0.5,) * 3))
+    np.testing.assert_array_equal(found, whole.roll(x=8, y=8, z=8))
+    np.testing.assert_allclose(found["x"], whole["x"] - 0.5, rtol=0, atol=1e-12)
     beside = ambar.Box((1.25, 0, 0), (1.5, 1, 1))
     found = amr.grid("density", level=4, region=beside)
     np.testing.assert_array_equal(found, whole[4:8])

@@ -112,7 +112,7 @@ def continued_part(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the corners of a box as `domain_part` does, but do not cut it at periodic faces.
 
-    An open side ends at the face. Along an axis on which the box is as long as the domain, the
+    An open side ends at the face. Along an axis on which the box is longer than the domain, the
     corners are those of the domain. Raises ValueError also if the box is more than a side of the
     domain away from it.
     """
@@ -126,7 +126,7 @@ def continued_part(
     for wraps, a, b, start, end in zip(periodic, low, high, lower, upper, strict=True):
         first = max(a, start) if a == -math.inf or not wraps else a
         last = min(b, end) if b == math.inf or not wraps else b
-        is_whole = wraps and last - first >= (end - start) * (1 - 1e-9)
+        is_whole = wraps and last - first > (end - start) * (1 + 1e-9)
         lo.append(start if is_whole else first)
         hi.append(end if is_whole else last)
     if any(a >= b for a, b in zip(lo, hi, strict=True)):
