@@ -272,7 +272,7 @@ def test_a_run_becomes_a_series_that_can_be_continued(run: Path, tmp_path: Path)
     with pytest.raises(ValueError, match="is converted as a whole"):
         ambar.convert(later, target, mode="a")
     for options in ({"error_bound": {"rho": 1e-3}}, {"levels": (1, 5)}, {"max_level": 5}):
-        with pytest.raises(ValueError, match=f"expected no {next(iter(options))}, as for the outp"):
+        with pytest.raises(ValueError, match=f"expected {next(iter(options))}=None, as for the"):
             ambar.convert(run, target, mode="a", **options)
     second = ambar.convert(run, target, mode="a")
     assert (len(second.converted), len(second.skipped)) == (1, 1)
